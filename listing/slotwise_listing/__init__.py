@@ -1,0 +1,1 @@
+"""How is it sold? The bundle and the copy of its listing."""

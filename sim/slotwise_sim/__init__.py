@@ -1,0 +1,1 @@
+"""What would happen? Arrays in, arrays out."""

@@ -1,0 +1,1 @@
+"""What is done, step by step, from a log to a report."""

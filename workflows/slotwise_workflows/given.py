@@ -1,0 +1,38 @@
+"""What the user says about their server; all of it may be unknown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Serving = Literal["self_hosted", "managed_api", "unknown"]
+Mode = Literal["online", "offline"]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Facts from the command line or the workload file; None is "not told".
+
+    Attributes:
+        serving: Who runs the server.
+        mode: Whether users wait for answers, or a job is to be finished.
+        replicas: Servers of this kind behind one balancer.
+        slots: Requests one server can run at once.
+        ms_per_token: Milliseconds one output token takes.
+        max_delay_ms: How long today's server lets a short batch wait.
+        latency_p95_s: The objective for the whole answer.
+        ttft_p95_s: The objective for the first token.
+        gpu_hour_price: Price of one server hour.
+        currency: ISO 4217 code of that price.
+    """
+
+    serving: Serving | None = None
+    mode: Mode | None = None
+    replicas: int | None = None
+    slots: int | None = None
+    ms_per_token: float | None = None
+    max_delay_ms: float | None = None
+    latency_p95_s: float | None = None
+    ttft_p95_s: float | None = None
+    gpu_hour_price: float | None = None
+    currency: str = "JPY"

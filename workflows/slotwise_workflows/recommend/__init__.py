@@ -1,0 +1,1 @@
+"""From what was measured and simulated to a verdict with its reasons."""

@@ -1,0 +1,295 @@
+"""What a diagnosis found, as data: the content of ``result.json``.
+
+Every rendering says these numbers and no others. The models are frozen, forbid unknown keys, and
+publish their JSON Schema (``Result.model_json_schema()``). Times are seconds, lengths are tokens,
+shares are fractions of one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA = "slotwise/result/v1"
+INSPECTION_SCHEMA = "slotwise/inspection/v1"
+
+Verdict = Literal[
+    "adopt", "conditional", "no_gain", "already", "not_yours", "marginal", "insufficient_data"
+]
+Confidence = Literal["high", "medium", "low"]
+Source = Literal["measured", "simulated", "given", "estimated", "assumed"]
+
+
+class Record(BaseModel):
+    """A frozen value that refuses keys it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Estimate(Record):
+    """A figure with its 95 % interval."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+class LengthFigures(Record):
+    """A sample's own length figures, in tokens; NumPy's linear percentiles, ddof 1."""
+
+    mean: float
+    p50: float
+    p95: float
+    max: float
+    std: float | None = Field(description="null for one request")
+    cv: float | None = Field(description="std / mean; null for one request")
+
+
+class Mean(Record):
+    """How many values there were and their mean, in seconds."""
+
+    n: int
+    mean: float
+
+
+class Distribution(Record):
+    """Figures of a simulated time, in seconds; percentiles are observed order statistics."""
+
+    mean: float
+    p50: float
+    p90: float
+    p95: float
+    p99: float
+    max: float
+
+
+class PolicyFigures(Record):
+    """What one policy did with the workload."""
+
+    latency_s: Distribution
+    queue_delay_s: Distribution
+    ttft_s: Distribution
+    tpot_s: Distribution | None
+    makespan_s: float
+    requests_per_s: float
+    output_tokens_per_s: float
+    busy_slot_s: float
+    idle_share: float
+    preemptions: int
+
+
+class ArrivalSpan(Record):
+    """First and last arrival: RFC 3339 for wall clocks, seconds for relative ones."""
+
+    first: str | float
+    last: str | float
+
+
+class SegmentFigures(Record):
+    """One value of one segment (a route, a model)."""
+
+    requests: int
+    token_share: float = Field(description="its share of all output tokens")
+    output_tokens: LengthFigures
+    gain_bound: dict[str, Estimate]
+
+
+class Segmentation(Record):
+    """A log split by one column."""
+
+    values: dict[str, SegmentFigures] = Field(description="the largest first; at most 50 values")
+    others: int = Field(description="requests in values beyond those shown")
+    between_share: float | None = Field(
+        description="share of the variance of output lengths that lies between values"
+    )
+
+
+class ArrivalFigures(Record):
+    """How requests arrive over time."""
+
+    span_s: float
+    rate_per_s: float
+    rate_by_bin: list[float] = Field(description="requests per second in equal bins of time")
+    bin_s: float
+    busiest_start_s: float = Field(description="from the first arrival")
+    busiest_span_s: float
+    busiest_rate_per_s: float
+    gap_cv: float | None = Field(
+        description="burstiness: CV of the gaps between arrivals; null where the clock is coarser"
+    )
+    days: float
+
+
+class Inspection(Record):
+    """What a log is: the content of ``inspect --json``."""
+
+    schema_: Literal["slotwise/inspection/v1"] = Field(INSPECTION_SCHEMA, alias="schema")
+    format: str
+    rows: int
+    requests: int
+    excluded: dict[str, int]
+    flags: list[str]
+    output_tokens: LengthFigures
+    prompt_tokens: LengthFigures | None
+    arrival: ArrivalSpan | None
+    latency_s: Mean | None
+    ttft_s: Mean | None
+    truncated: int
+    aborted: int
+    gain_bound: dict[str, Estimate]
+    segments: dict[str, Segmentation]
+    notes: list[str] = Field(
+        default=[], description="places of unusable rows and the like, for a person to read"
+    )
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, populate_by_name=True
+    )
+
+
+class Reason(Record):
+    """Why: a code that the catalogues know, with the numbers its sentence needs."""
+
+    code: str
+    numbers: dict[str, float | int | str | None] = {}
+
+
+class Fact(Record):
+    """Something the verdict rests on, where it came from and how much hangs on it."""
+
+    name: str = Field(description="serving, batches_already, mode, slots, ms_per_token, ...")
+    value: float | str | None
+    low: float | None = None
+    high: float | None = None
+    unit: str = ""
+    source: Source
+    basis: str = Field(
+        default="", description="catalogue code: what it was read off, e.g. latency_envelope"
+    )
+    weight: Literal["none", "some", "decides", "unknown"] = Field(
+        default="unknown", description="how much the verdict depends on it"
+    )
+
+
+class WhatIf(Record):
+    """One point of the small sweep: other slots, another load."""
+
+    slots: int
+    load: float = Field(description="times today's arrival rate; 0 where arrivals are unknown")
+    gain: float = Field(description="capacity gain at these slots")
+    latency_mean_s: dict[str, float] = Field(description="by policy; empty without arrivals")
+    latency_p95_s: dict[str, float]
+    idle_share: dict[str, float]
+    overloaded: dict[str, bool]
+
+
+class Occupancy(Record):
+    """One request in one slot, for the picture of slots over time; seconds from the window."""
+
+    slot: int
+    start_s: float
+    own_end_s: float = Field(description="its own last token")
+    held_until_s: float = Field(description="until its slot is free again")
+
+
+class Timeline(Record):
+    """The busiest window twice on one time axis."""
+
+    start_s: float
+    span_s: float
+    slots: int
+    batch: str = Field(description="the batch-at-once policy shown")
+    static: list[Occupancy]
+    continuous: list[Occupancy]
+    idle_slot_s: dict[str, float]
+    tokens_axis: bool = Field(
+        description="true where the time axis rests on an assumed time per token"
+    )
+
+
+class Histogram(Record):
+    """Output lengths: equal bins from ``start`` of ``width`` tokens."""
+
+    start: float
+    width: float
+    counts: list[int]
+
+
+class Diagnosis(Record):
+    """The answer for one model's traffic, or for the log as a whole."""
+
+    model: str | None
+    requests: int
+    token_share: float
+    verdict: Verdict
+    confidence: Confidence
+    reasons: list[Reason] = Field(description="the deciding reason first")
+    limits: list[Reason] = Field(description="what keeps the confidence down, and risks")
+    actions: list[Reason] = Field(description="the next action first")
+    alternatives: list[Reason] = Field(description="where to look instead, from the same log")
+    flip: list[Reason] = Field(description="the values at which the verdict changes")
+    gain: Estimate | None = Field(description="capacity, continuous over batch-at-once")
+    drift: float | None = Field(description="gain_bound less the gain in order of arrival")
+    waiting: Estimate | None = Field(
+        description="fall of mean latency in the busiest hour, as a share; null where not claimed"
+    )
+    gain_bound: dict[str, Estimate]
+    idle_share: dict[str, float]
+    policies: dict[str, PolicyFigures]
+    intervals: dict[str, Estimate] = Field(
+        default={}, description="over replications, e.g. latency_ratio, makespan_ratio"
+    )
+    what_if: list[WhatIf]
+    facts: list[Fact]
+    output_tokens: LengthFigures
+    prompt_tokens: LengthFigures | None
+    histogram: Histogram
+    arrivals: ArrivalFigures | None
+    timeline: Timeline | None
+    slots: int = Field(description="the slots that gain, policies and timeline are stated at")
+    slots_is_range: bool = Field(description="true where the slots were neither given nor found")
+    ms_per_token: float
+    money: dict[str, float | str] = Field(
+        default={}, description="only from a given price: currency, per_hour, now, after, saved"
+    )
+
+
+class InputFile(Record):
+    """One file that was read."""
+
+    name: str
+    sha256: str
+    bytes: int
+
+
+class Provenance(Record):
+    """Enough to run it again."""
+
+    slotwise: str
+    python: str
+    platform: str
+    packages: dict[str, str]
+    seed: int
+    command: list[str]
+    inputs: list[InputFile]
+    config: dict[str, Any]
+    created: str | None = Field(description="RFC 3339; SOURCE_DATE_EPOCH honoured")
+
+
+class Result(Diagnosis):
+    """The content of ``result.json`` and of ``diagnose --json``."""
+
+    schema_: Literal["slotwise/result/v1"] = Field(SCHEMA, alias="schema")
+    name: str
+    traffic: Inspection
+    models: list[Diagnosis] = Field(description="one each where the log holds several models")
+    thresholds: dict[str, float]
+    provenance: Provenance
+    control: Result | None = Field(
+        default=None, description="demo only: the same requests with equal lengths"
+    )
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, populate_by_name=True
+    )

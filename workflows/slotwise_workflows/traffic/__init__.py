@@ -1,0 +1,1 @@
+"""A log in, `Traffic` out."""

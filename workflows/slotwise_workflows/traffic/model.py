@@ -1,0 +1,105 @@
+"""`Traffic`: a log as one canonical table, with every row of the log accounted for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from slotwise_sim.workload import Workload
+
+# OpenTelemetry GenAI names where they exist; times are integer nanoseconds, durations seconds.
+CANONICAL: Mapping[str, pl.DataType] = {
+    "request_id": pl.String(),
+    "start_time": pl.Int64(),
+    "end_time": pl.Int64(),
+    "gen_ai.request.model": pl.String(),
+    "gen_ai.response.model": pl.String(),
+    "gen_ai.provider.name": pl.String(),
+    "gen_ai.operation.name": pl.String(),
+    "gen_ai.usage.input_tokens": pl.Int64(),
+    "gen_ai.usage.cache_read.input_tokens": pl.Int64(),
+    "gen_ai.usage.output_tokens": pl.Int64(),
+    "gen_ai.usage.reasoning.output_tokens": pl.Int64(),
+    "gen_ai.response.finish_reasons": pl.String(),
+    "gen_ai.request.max_tokens": pl.Int64(),
+    "gen_ai.request.stream": pl.Boolean(),
+    "gen_ai.request.choice.count": pl.Int64(),
+    "gen_ai.response.time_to_first_chunk": pl.Float64(),
+    "e2e_latency": pl.Float64(),
+    "gen_ai.conversation.id": pl.String(),
+    "prefix_hash_ids": pl.List(pl.Int64()),
+    "truncated": pl.Boolean(),
+    "aborted": pl.Boolean(),
+    "source": pl.String(),
+}
+
+Clock = Literal["epoch", "relative", "monotonic"]
+Engine = Literal["batches", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One file as it was read: its name, content hash and size in bytes."""
+
+    name: str
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """The kept requests of a log and the account of the rest.
+
+    ``rows == len(table) + sum(excluded.values())`` always holds.
+
+    Attributes:
+        table: One row a kept request, in the order of the input: the columns of `CANONICAL`,
+            then one String column for each segment, named as the user named it.
+        format: The id of the log format, e.g. ``azure_llm_trace``.
+        rows: Records met in the files.
+        excluded: Records left out, by reason.
+        flags: What a reader of the figures must know, e.g. ``truncated:6/8``.
+        clock: What `start_time` counts from; None where arrivals are not known.
+        segments: Names of the segment columns.
+        engine: Whether the server that wrote the log batches continuously by default.
+        managed: Whether the log's format belongs to an API that somebody else runs; None where
+            the format does not tell.
+        offline: Whether the format is that of batch jobs.
+        verified: Whether this format's reader was checked on a real export.
+        notes: Places of unusable rows (file:line and why), at most twenty.
+        files: What was read.
+    """
+
+    table: pl.DataFrame
+    format: str
+    rows: int
+    excluded: Mapping[str, int]
+    flags: tuple[str, ...]
+    clock: Clock | None
+    segments: tuple[str, ...] = ()
+    engine: Engine = "unknown"
+    managed: bool | None = None
+    offline: bool = False
+    verified: bool = False
+    notes: tuple[str, ...] = ()
+    files: tuple[SourceFile, ...] = ()
+
+    def __len__(self) -> int:
+        return self.table.height
+
+    def workload(self, *, origin: Literal["first", "zero"] = "first") -> Workload:
+        """The requests as arrays for the simulator; without arrivals all arrive at once."""
+        tokens = self.table["gen_ai.usage.output_tokens"].to_numpy().astype(np.int64)
+        prompt = self.table["gen_ai.usage.input_tokens"].fill_null(0).to_numpy().astype(np.int64)
+        if self.clock is None:
+            arrival_s = np.zeros(len(tokens))
+        else:
+            start = self.table["start_time"].to_numpy().astype(np.int64)
+            arrival_s = (start - (start.min() if origin == "first" else 0)) / 1e9
+        cap = self.table["gen_ai.request.max_tokens"]
+        max_tokens = None if cap.null_count() else cap.to_numpy().astype(np.int64)
+        return Workload(arrival_s, tokens, prompt, max_tokens)

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-SCHEMA = "slotwise/result/v1"
-INSPECTION_SCHEMA = "slotwise/inspection/v1"
+SCHEMA: Literal["slotwise/result/v1"] = "slotwise/result/v1"
+INSPECTION_SCHEMA: Literal["slotwise/inspection/v1"] = "slotwise/inspection/v1"
 
 Verdict = Literal[
     "adopt", "conditional", "no_gain", "already", "not_yours", "marginal", "insufficient_data"

@@ -236,7 +236,18 @@ class Diagnosis(Record):
     )
     gain_bound: dict[str, Estimate]
     idle_share: dict[str, float]
+    replay: Literal["arrivals", "backlog"] = Field(
+        default="arrivals",
+        description="arrivals: the log's own times; backlog: all at once, in order, because the "
+        "times or the number of servers are unknown: then no time of a request means anything",
+    )
     policies: dict[str, PolicyFigures]
+    capacity_per_s: dict[str, float] = Field(
+        default={}, description="sustainable requests per second by policy, all replicas together"
+    )
+    utilisation: dict[str, float] = Field(
+        default={}, description="busiest-hour load over capacity by policy; empty where not claimed"
+    )
     intervals: dict[str, Estimate] = Field(
         default={}, description="over replications, e.g. latency_ratio, makespan_ratio"
     )

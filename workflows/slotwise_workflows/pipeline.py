@@ -1,0 +1,102 @@
+"""The main job from log files to a run directory, the one sequence that every caller shares.
+
+A person's `slotwise diagnose` and a host's `slotwise run diagnose` differ in how they ask and in
+who listens, not in what is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from slotwise_workflows.diagnose import diagnose
+from slotwise_workflows.events import Artifact, OnEvent, Progress, StepFinished, StepStarted, ignore
+from slotwise_workflows.given import Given
+from slotwise_workflows.provenance import provenance
+from slotwise_workflows.recommend.thresholds import Thresholds
+from slotwise_workflows.report import Branding, write_report
+from slotwise_workflows.result import Result
+from slotwise_workflows.run_directory import write_result, write_traffic
+from slotwise_workflows.traffic import ReadOptions, read_traffic
+
+
+def run_diagnose(
+    *,
+    logs: Sequence[str],
+    read_options: ReadOptions,
+    given: Given,
+    thresholds: Thresholds,
+    name: str,
+    seed: int,
+    output_dir: Path,
+    language: Literal["ja", "en"],
+    formats: Sequence[str],
+    branding: Branding,
+    command: Sequence[str],
+    config: Mapping[str, Any],
+    on_event: OnEvent = ignore,
+) -> Result:
+    """Read the logs, diagnose them, and fill a run directory.
+
+    Args:
+        logs: Files, globs or directories.
+        read_options: How to read them.
+        given: What the user says about their server.
+        thresholds: Where one verdict ends and the next begins.
+        name: What the traffic is called in the report.
+        seed: Of every random draw; the same input and seed give the same files.
+        output_dir: An existing directory.
+        language: Of the report.
+        formats: Of the report, e.g. ``("html", "md")``.
+        branding: Whose report it is, and for whom.
+        command: The command line as provenance shows it.
+        config: Every setting that was in force, as provenance shows it.
+        on_event: Hears of steps, progress and finished files.
+
+    Returns:
+        The result, as it stands in ``result.json``.
+
+    Raises:
+        InputError: A log cannot be used, or the directory cannot be written.
+    """
+    with _step("read", on_event):
+        traffic = read_traffic(logs, read_options, on_progress=_progress("read", on_event))
+
+    with _step("diagnose", on_event):
+        result = diagnose(
+            traffic,
+            given,
+            name=name,
+            seed=seed,
+            thresholds=thresholds,
+            provenance=provenance(files=traffic.files, command=command, config=config, seed=seed),
+            on_progress=_progress("diagnose", on_event),
+        )
+
+    with _step("report", on_event):
+        for path in write_traffic(traffic, output_dir):
+            on_event(Artifact("report", path))
+        for path in write_report(
+            result, output_dir, language=language, formats=formats, branding=branding
+        ):
+            on_event(Artifact("report", path))
+        # Last, so that a directory with a new result.json also holds the report it belongs to.
+        for path in write_result(result, output_dir):
+            on_event(Artifact("report", path))
+    return result
+
+
+@contextmanager
+def _step(step: str, on_event: OnEvent) -> Iterator[None]:
+    on_event(StepStarted(step))
+    yield
+    on_event(StepFinished(step))
+
+
+def _progress(step: str, on_event: OnEvent) -> Callable[[int, int], None]:
+    def tell(done: int, total: int) -> None:
+        on_event(Progress(step, done, total))
+
+    return tell

@@ -1,0 +1,105 @@
+"""How requests arrive over time: rate, burstiness, the busiest hour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from slotwise_sim.workload import Floats, Workload
+from slotwise_workflows.result import ArrivalFigures, ArrivalSpan
+from slotwise_workflows.traffic.model import Traffic
+from slotwise_workflows.traffic.times import rfc3339
+
+RATE_BINS = 60
+BUSY_WINDOW_S = 3600.0
+DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of time, in seconds from the first arrival."""
+
+    start_s: float
+    span_s: float
+
+
+def arrival_span(traffic: Traffic) -> ArrivalSpan | None:
+    """First and last arrival, or None where arrivals are not known."""
+    if traffic.clock is None:
+        return None
+    start = traffic.table["start_time"].to_numpy()
+    first, last = int(start.min()), int(start.max())
+    if traffic.clock == "epoch":
+        return ArrivalSpan(first=rfc3339(first), last=rfc3339(last))
+    return ArrivalSpan(first=first / 1e9, last=last / 1e9)
+
+
+def busiest_window(workload: Workload, span_s: float = BUSY_WINDOW_S) -> Window:
+    """The window of `span_s` in which most output tokens are asked for.
+
+    Shorter logs are one window. The window starts at an arrival.
+    """
+    order = np.argsort(workload.arrival_s, kind="stable")
+    arrival = workload.arrival_s[order]
+    total = float(arrival[-1] - arrival[0])
+    if total <= span_s:
+        return Window(0.0, total)
+    asked = np.concatenate(([0], np.cumsum(workload.output_tokens[order])))
+    until = np.searchsorted(arrival, arrival + span_s, side="left")
+    best = int(np.argmax(asked[until] - asked[:-1]))
+    return Window(float(arrival[best] - arrival[0]), span_s)
+
+
+def within(workload: Workload, window: Window) -> Workload:
+    """The requests that arrive in a window, their arrivals counted from its start."""
+    start = workload.arrival_s.min() + window.start_s
+    kept = (workload.arrival_s >= start) & (workload.arrival_s <= start + window.span_s)
+    return Workload(
+        workload.arrival_s[kept] - start,
+        workload.output_tokens[kept],
+        workload.prompt_tokens[kept],
+        None if workload.max_tokens is None else workload.max_tokens[kept],
+    )
+
+
+def arrival_figures(traffic: Traffic) -> ArrivalFigures | None:
+    """Rate over time, burstiness and the busiest hour; None without arrivals or with one request.
+
+    Burstiness is the coefficient of variation of the gaps (1 for Poisson arrivals); it is left out
+    where the log's clock is coarser than the typical gap.
+    """
+    if traffic.clock is None or len(traffic) < 2:
+        return None
+    workload = traffic.workload()
+    arrival = np.sort(workload.arrival_s)
+    span = float(arrival[-1] - arrival[0])
+    if span <= 0:
+        return None
+    counts, edges = np.histogram(arrival, bins=RATE_BINS, range=(0.0, span))
+    bin_s = float(edges[1] - edges[0])
+    window = busiest_window(workload)
+    busy = within(workload, window)
+    coarse = any(flag.startswith("time_resolution") for flag in traffic.flags)
+    return ArrivalFigures(
+        span_s=span,
+        rate_per_s=(len(arrival) - 1) / span,
+        rate_by_bin=[float(rate) for rate in counts / bin_s],
+        bin_s=bin_s,
+        busiest_start_s=window.start_s,
+        busiest_span_s=window.span_s,
+        busiest_rate_per_s=_rate(busy.arrival_s),
+        gap_cv=None if coarse or len(arrival) < 3 else _variation(np.diff(arrival)),
+        days=span / DAY_S,
+    )
+
+
+def _rate(arrival_s: Floats) -> float:
+    """Arrivals per second; a gap is what separates two arrivals, so n - 1 of them."""
+    span = float(arrival_s.max() - arrival_s.min())
+    return (len(arrival_s) - 1) / span if span > 0 else float(len(arrival_s))
+
+
+def _variation(gaps: Floats) -> float | None:
+    mean = float(gaps.mean())
+    return float(gaps.std(ddof=1)) / mean if mean > 0 else None

@@ -1,0 +1,66 @@
+"""How output lengths vary: the figures of a sample and what batches make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from slotwise_sim.lengths import gain_bound_intervals
+
+from slotwise_sim.workload import Ints
+from slotwise_workflows.result import Estimate, Histogram, LengthFigures
+
+# Slots for which `gain_bound` is stated, as far as the sample fills one batch of them.
+BOUND_SLOTS = (2, 4, 8, 16, 32, 64, 128, 256)
+HISTOGRAM_BINS = 40
+
+
+def length_figures(tokens: Ints) -> LengthFigures:
+    """Figures of a sample's own lengths.
+
+    Args:
+        tokens: Lengths in tokens, shape (n,), n >= 1.
+    """
+    mean = float(tokens.mean())
+    std = float(tokens.std(ddof=1)) if len(tokens) > 1 else None
+    p50, p95 = np.percentile(tokens, (50, 95))
+    return LengthFigures(
+        mean=mean,
+        p50=float(p50),
+        p95=float(p95),
+        max=float(tokens.max()),
+        std=std,
+        cv=None if std is None or mean == 0 else std / mean,
+    )
+
+
+def stated_slots(requests: int) -> tuple[int, ...]:
+    """The slots for which a sample of this size has a bound at all."""
+    return tuple(slots for slots in BOUND_SLOTS if slots <= requests)
+
+
+def gain_bounds(
+    tokens: Ints, slots: Sequence[int], rng: np.random.Generator
+) -> dict[str, Estimate]:
+    """E[longest of a random batch] / E[length] for each number of slots, with intervals.
+
+    Args:
+        tokens: Output lengths in order of arrival, shape (n,).
+        slots: Batch sizes, each at most n.
+        rng: For the bootstrap.
+    """
+    if not slots:
+        return {}
+    bounds = gain_bound_intervals(tokens, tuple(slots), rng)
+    return {
+        str(b): Estimate(estimate=mid, low=low, high=high) for b, (mid, low, high) in bounds.items()
+    }
+
+
+def histogram(tokens: Ints) -> Histogram:
+    """Equal bins over the whole range, for a picture; shape (<= `HISTOGRAM_BINS`,)."""
+    first, last = int(tokens.min()), int(tokens.max())
+    width = max(1, -(-(last - first + 1) // HISTOGRAM_BINS))
+    bins = -(-(last - first + 1) // width)
+    counts = np.bincount((tokens - first) // width, minlength=bins)
+    return Histogram(start=float(first), width=float(width), counts=[int(c) for c in counts])

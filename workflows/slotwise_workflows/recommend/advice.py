@@ -1,0 +1,219 @@
+"""What stands beside a verdict: its limits, what to do, where to look instead, when it flips."""
+
+from __future__ import annotations
+
+from slotwise_workflows.recommend.evidence import Evidence
+from slotwise_workflows.recommend.thresholds import Thresholds
+from slotwise_workflows.recommend.verdict import Decision, requests_to_settle
+from slotwise_workflows.result import Confidence, Estimate, Reason
+
+BUSINESS_DAY_H = 8.0
+DRIFT_FROM = 0.1
+TRUNCATED_FROM = 0.05
+MANY_REQUESTS = 368
+PREFIX_FROM = 0.1
+HEAVY_RATIO = 10.0
+APART_FROM = 0.5
+
+# Limits that could turn the verdict over by themselves.
+_SEVERE = frozenset({"biased_missing", "bench_load", "few_requests"})
+
+
+def limits(e: Evidence) -> list[Reason]:
+    """What keeps the confidence down, the gravest first."""
+    facts = e.facts
+    found: list[Reason | None] = [
+        _if("biased_missing" in _flag_names(e), "biased_missing"),
+        _if(e.bench, "bench_load"),
+        _if(e.requests < MANY_REQUESTS, "few_requests", requests=e.requests),
+        _if(e.arrivals is None and facts.mode.value != "offline", "arrivals_unknown"),
+        _if(e.arrivals is not None and facts.replicas.value is None, "replicas_unknown"),
+        _if(facts.loop.value == "closed", "closed_loop", in_flight=facts.in_flight),
+        _if(
+            facts.slots.source != "given" and not facts.slots.exact,
+            "slots_assumed",
+            low=facts.slots.low,
+            high=facts.slots.high,
+        ),
+        _if(
+            e.load is not None and facts.ms_per_token.source == "assumed",
+            "time_per_token_assumed",
+            low=facts.ms_per_token.low,
+            high=facts.ms_per_token.high,
+        ),
+        _short_window(e),
+        _if(facts.serving.value == "unknown", "serving_unknown"),
+        _drift(e),
+        _if(e.truncated_share >= TRUNCATED_FROM, "truncated", share=e.truncated_share),
+        _if("time_resolution" in _flag_names(e), "clock_coarse"),
+        _if(not e.verified, "reader_unverified"),
+        _if(e.load is not None and e.load.utilisation.high >= 1, "overload_ratio"),
+        _if(True, "constant_time_per_token"),
+    ]
+    return [reason for reason in found if reason is not None]
+
+
+def confidence(decision: Decision, e: Evidence, found: list[Reason]) -> Confidence:
+    """How sure: high with nothing assumed, low where a single limit could turn the verdict."""
+    if decision.verdict == "insufficient_data":
+        return "low"
+    if decision.verdict in {"already", "not_yours"}:
+        source = e.facts.batches_already if decision.verdict == "already" else e.facts.serving
+        return "high" if source.source in {"given", "measured"} else "medium"
+    codes = {reason.code for reason in found}
+    if codes & _SEVERE:
+        return "low"
+    ignorable = {"reader_unverified", "overload_ratio", "constant_time_per_token", "clock_coarse"}
+    return "medium" if codes - ignorable else "high"
+
+
+def variation(e: Evidence) -> Reason:
+    """The measured variation, which every verdict sentence carries."""
+    return Reason(
+        code="variation",
+        numbers={
+            "mean": e.lengths.mean,
+            "cv": e.lengths.cv,
+            "max_over_mean": None if e.bound is None else e.bound.estimate,
+            "slots": int(e.facts.slots.value),
+        },
+    )
+
+
+def actions(decision: Decision, e: Evidence, t: Thresholds) -> list[Reason]:
+    """What to do, the next action first."""
+    code = decision.reasons[0].code
+    facts = e.facts
+    give = [
+        _if(code == "slots_decide" or not facts.slots.exact, "give_slots"),
+        _if(e.arrivals is not None and facts.replicas.value is None, "give_replicas"),
+    ]
+    probe = _if(facts.serving.value == "unknown" and not e.bench, "probe_endpoint")
+    after = _if(
+        e.gain is not None,
+        "measure_after",
+        low=None if e.gain is None else e.gain.low,
+        high=None if e.gain is None else e.gain.high,
+    )
+    pilot = _if(True, "pilot", replicas=facts.replicas.value or 1, slots=int(facts.slots.value))
+    if code == "too_few_requests":
+        chosen = [_if(True, "collect_requests", more_requests=max(1, t.min_requests - e.requests))]
+    elif code == "interval_wide":
+        chosen = [
+            _if(True, "collect_requests", more_requests=requests_to_settle(e, t)),
+            *give,
+        ]
+    elif decision.verdict == "insufficient_data":
+        chosen = [*give]
+    elif decision.verdict == "adopt":
+        chosen = [probe, pilot, *give, after]
+    elif code == "from_load":
+        rate = decision.reasons[0].numbers["rate"]
+        chosen = [_if(True, "watch_load", rate=rate), probe, *give]
+    elif code == "waiting_only":
+        chosen = [_if(True, "set_max_delay"), probe, pilot, after]
+    elif code == "low_load":
+        chosen = [_if(True, "set_max_delay"), _if(True, "keep_server")]
+    elif decision.verdict == "already":
+        chosen = [_if(True, "tune_engine")]
+    elif decision.verdict == "not_yours":
+        chosen = [_if(True, "use_provider_levers")]
+    elif decision.verdict == "marginal":
+        chosen = [probe, pilot, *give, after]
+    else:
+        chosen = [_if(True, "keep_server"), *give]
+    return [reason for reason in chosen if reason is not None]
+
+
+def alternatives(decision: Decision, e: Evidence) -> list[Reason]:
+    """Where to look instead (or as well), from the same log."""
+    if decision.verdict == "not_yours":
+        levers = ("batch_api", "prompt_caching", "cap_max_tokens", "limit_concurrency")
+        return [*_apart(e), *(Reason(code=code) for code in levers)]
+    found: list[Reason | None] = [
+        *_apart(e),
+        _if(e.facts.mode.value == "offline", "sort_by_length"),
+        _prefixes(e),
+        *_balance(e),
+        _if(e.truncated_share >= TRUNCATED_FROM, "truncated_outputs", share=e.truncated_share),
+    ]
+    if decision.verdict in {"no_gain", "marginal", "already", "conditional"}:
+        found += [Reason(code=c) for c in ("kv_memory", "quantisation", "speculative_decoding")]
+    return [reason for reason in found if reason is not None]
+
+
+def flips(decision: Decision, e: Evidence, t: Thresholds) -> list[Reason]:
+    """The values at which the verdict changes.
+
+    Rescaling the spread at the same mean moves every batch's longest member along a straight line
+    (max(m + k(x - m)) = m + k(max(x) - m)), so the gain is 1 + k (gain - 1) and the CV at which it
+    crosses a threshold is exact.
+    """
+    found: list[Reason] = []
+    if decision.verdict in {"not_yours", "already"} or e.gain is None or e.bound is None:
+        return found
+    cv, gain = e.lengths.cv, e.gain
+    threshold = t.adopt_from if decision.verdict != "adopt" else t.none_below
+    end = gain.low if decision.verdict == "adopt" else gain.high
+    if cv and end > 1:
+        found.append(Reason(code="flip_cv", numbers={"cv": cv * (threshold - 1) / (end - 1)}))
+    if e.load is not None and e.arrivals is not None and decision.reasons[0].code == "from_load":
+        times = e.load.adopt_from_load
+        rate = times * e.arrivals.busiest_rate_per_s
+        found.append(Reason(code="flip_load", numbers={"rate": rate, "times": times}))
+    return found or [Reason(code="flip_none_found")]
+
+
+def _if(applies: bool, code: str, **numbers: float | int | str | None) -> Reason | None:
+    return Reason(code=code, numbers=numbers) if applies else None
+
+
+def _flag_names(e: Evidence) -> set[str]:
+    return {flag.split(":")[0] for flag in e.flags}
+
+
+def _short_window(e: Evidence) -> Reason | None:
+    if e.arrivals is None or e.facts.mode.value == "offline":
+        return None
+    hours = e.arrivals.span_s / 3600
+    return _if(hours < BUSINESS_DAY_H, "short_window", hours=hours)
+
+
+def _drift(e: Evidence) -> Reason | None:
+    bound, gain = e.bound, e.gain
+    if bound is None or gain is None or not _is_apart(bound, gain):
+        return None
+    return Reason(
+        code="lengths_drift", numbers={"gain_bound": bound.estimate, "gain": gain.estimate}
+    )
+
+
+def _is_apart(bound: Estimate, gain: Estimate) -> bool:
+    return bound.estimate - gain.estimate > DRIFT_FROM
+
+
+def _apart(e: Evidence) -> list[Reason]:
+    """A route that makes most of the variation: serving it apart is the cheaper cure."""
+    for name, split in e.segments.items():
+        if name == "model" or split.between_share is None or split.between_share < APART_FROM:
+            continue
+        value, figures = max(split.values.items(), key=lambda item: item[1].output_tokens.mean)
+        numbers = {"segment": name, "value": value, "share": figures.token_share}
+        return [Reason(code="route_apart", numbers=numbers)]
+    return []
+
+
+def _prefixes(e: Evidence) -> Reason | None:
+    if e.prefix_share is None:
+        return Reason(code="prefix_sharing_unknown")
+    return _if(e.prefix_share >= PREFIX_FROM, "prefix_sharing", share=e.prefix_share)
+
+
+def _balance(e: Evidence) -> list[Reason | None]:
+    if e.prompt_mean is None:
+        return []
+    ratio = e.prompt_mean / e.lengths.mean
+    return [
+        _if(ratio >= HEAVY_RATIO, "prompt_heavy", ratio=ratio),
+        _if(ratio <= 1 / HEAVY_RATIO, "output_heavy", ratio=1 / ratio if ratio else None),
+    ]

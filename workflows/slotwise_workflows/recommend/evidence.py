@@ -1,0 +1,81 @@
+"""Everything a verdict rests on, as one frozen value; nothing here is decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slotwise_workflows.recommend.facts import Facts
+from slotwise_workflows.result import ArrivalFigures, Estimate, LengthFigures, Segmentation
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What the busiest hour does to both servers; only where times can be replayed.
+
+    Ranges run over the assumed slots and times per token and over replications.
+
+    Attributes:
+        waiting: Fall of the mean latency from batch-at-once to continuous, as a share.
+        utilisation: Offered load over what batch-at-once can sustain.
+        latency_p95_s: By policy, at the stated slots and time per token.
+        ttft_p95_s: By policy, likewise.
+        adopt_from_load: Times today's load at which batch-at-once is overloaded or waiting falls
+            by `Thresholds.waiting_adopt`.
+        servers_for_objective: Continuous servers that meet the objective; None without one.
+    """
+
+    waiting: Estimate
+    utilisation: Estimate
+    latency_p95_s: dict[str, float]
+    ttft_p95_s: dict[str, float]
+    adopt_from_load: float
+    servers_for_objective: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The facts and figures of one model's traffic.
+
+    Attributes:
+        requests: Usable requests.
+        facts: Given, measured, estimated or assumed.
+        lengths: Figures of the output lengths.
+        gain: Capacity, continuous over batch-at-once, batches formed in order of arrival where it
+            is known; its range runs over the assumed slots. None where the sample fills no batch.
+        gain_few, gain_many: The same at the fewest and at the most slots assumed.
+        bound: `gain_bound` at the stated slots.
+        idle_saved: Share of slot time that batch-at-once would leave idle behind the longest.
+        shared: Largest share of requests that share a batch at `Thresholds.shared_at_load` times
+            today's load, over the assumed times per token; None where arrivals are unknown.
+        load: The busiest hour; None where times cannot be replayed.
+        arrivals: How requests arrive; None where unknown.
+        segments: The log split by the columns the user named.
+        prefix_share: Share of prompt tokens that repeat an earlier prefix; None where the log does
+            not tell.
+        prompt_mean: Mean prompt in tokens; None where unknown.
+        flags: The log's flags.
+        truncated_share: Share of answers that stopped at max_tokens.
+        bench: Whether a load generator set the lengths.
+        verified: Whether the reader was checked on a real export.
+        objectives: p95 objectives in seconds by name (`latency`, `ttft`).
+    """
+
+    requests: int
+    facts: Facts
+    lengths: LengthFigures
+    gain: Estimate | None
+    gain_few: Estimate | None
+    gain_many: Estimate | None
+    bound: Estimate | None
+    idle_saved: float
+    shared: float | None
+    load: Load | None
+    arrivals: ArrivalFigures | None
+    segments: dict[str, Segmentation]
+    prefix_share: float | None
+    prompt_mean: float | None
+    flags: tuple[str, ...]
+    truncated_share: float
+    bench: bool
+    verified: bool
+    objectives: dict[str, float]

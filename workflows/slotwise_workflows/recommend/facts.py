@@ -1,0 +1,252 @@
+"""Facts before the verdict: given, read off the log, or carried as a range; never guessed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+import numpy as np
+import polars as pl
+
+from slotwise_workflows.given import Given
+from slotwise_workflows.measure.segments import model_column
+from slotwise_workflows.result import Source
+from slotwise_workflows.traffic.model import Traffic
+
+# Where neither the user nor the log tells: single-stream decoding on common GPUs and models runs
+# at 20 to 100 tokens a second, and servers are set up with 4 to 64 slots.
+ASSUMED_MS_PER_TOKEN = (10.0, 20.0, 50.0)
+ASSUMED_SLOTS = (4, 8, 64)
+# A log whose requests all arrive within this time is a job, not users.
+JOB_SPAN_S = 10.0
+# In flight at one level for this share of the busy time, and never above: a cap, not chance.
+CAPPED_SHARE = 0.5
+CAP_FROM = 3
+
+_MANAGED_PROVIDERS = frozenset(
+    {"anthropic", "azure", "azure_ai", "azure_openai", "bedrock", "aws.bedrock", "az.ai.openai"}
+    | {"az.ai.inference", "cohere", "deepseek", "fireworks_ai", "gcp.gemini", "gcp.vertex_ai"}
+    | {"gemini", "groq", "mistral", "mistral_ai", "openrouter", "perplexity", "together_ai"}
+    | {"vertex_ai", "vertex_ai_beta", "xai", "x_ai", "watsonx"}
+)
+_BATCHING_PROVIDERS = frozenset(
+    {"hosted_vllm", "vllm", "sglang", "tgi", "text-generation-inference", "tensorrt_llm"}
+)
+# Models that nobody but their makers and the big clouds can run.
+_CLOSED_MODEL = re.compile(
+    r"(^|[/.:])("
+    r"gpt-?[345](?!.*oss)|chatgpt|o[1345](-|$)|claude|gemini|grok|command-[ar]|text-davinci"
+    r"|amazon\.(titan|nova)|nova-(micro|lite|pro)|mistral-(large|medium)"
+    r")",
+    re.IGNORECASE,
+)
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Known(Generic[T]):
+    """A value, where it came from and what it was read off."""
+
+    value: T
+    source: Source
+    basis: str
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A number with the range it may lie in, where it came from and what it was read off."""
+
+    low: float
+    value: float
+    high: float
+    source: Source
+    basis: str
+
+    @property
+    def exact(self) -> bool:
+        """Whether there is no range to carry."""
+        return self.low == self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of the server and its users, for one model's traffic."""
+
+    serving: Known[Literal["self_hosted", "managed_api", "unknown"]]
+    batches_already: Known[bool]
+    mode: Known[Literal["online", "offline", "unknown"]]
+    loop: Known[Literal["open", "closed", "unknown"]]
+    in_flight: int | None
+    replicas: Known[int | None]
+    slots: Range
+    ms_per_token: Range
+    max_delay_ms: Range
+
+
+def gather(traffic: Traffic, given: Given) -> Facts:
+    """Read every fact off the log that the user did not give.
+
+    Args:
+        traffic: The requests of one model.
+        given: What the user told; it wins wherever it speaks.
+    """
+    in_flight = _in_flight(traffic)
+    return Facts(
+        serving=_serving(traffic, given),
+        batches_already=_batches_already(traffic),
+        mode=_mode(traffic, given),
+        loop=_loop(in_flight),
+        in_flight=None if in_flight is None else in_flight.highest,
+        replicas=_replicas(given),
+        slots=_slots(traffic, given, in_flight),
+        ms_per_token=_ms_per_token(traffic, given),
+        max_delay_ms=_max_delay_ms(given),
+    )
+
+
+def _serving(
+    traffic: Traffic, given: Given
+) -> Known[Literal["self_hosted", "managed_api", "unknown"]]:
+    if given.serving is not None and given.serving != "unknown":
+        return Known(given.serving, "given", "given")
+    if traffic.managed:
+        return Known("managed_api", "measured", "log_format")
+    if _batches_already(traffic).value:
+        return Known("self_hosted", "estimated", "engine_signature")
+    providers = _share_of(traffic.table["gen_ai.provider.name"], _MANAGED_PROVIDERS.__contains__)
+    if providers > 0.5:
+        return Known("managed_api", "estimated", "provider")
+    if _share_of(model_column(traffic.table), _is_closed) > 0.5:
+        return Known("managed_api", "estimated", "model_name")
+    return Known("unknown", "assumed", "unknown")
+
+
+def _batches_already(traffic: Traffic) -> Known[bool]:
+    if traffic.engine == "batches":
+        return Known(True, "estimated", "engine_signature")
+    if _share_of(traffic.table["gen_ai.provider.name"], _BATCHING_PROVIDERS.__contains__) > 0.5:
+        return Known(True, "estimated", "provider")
+    return Known(False, "assumed", "unknown")
+
+
+def _is_closed(model: str) -> bool:
+    return _CLOSED_MODEL.search(model) is not None
+
+
+def _share_of(column: pl.Series, test: Callable[[str], bool]) -> float:
+    """Share of rows whose value passes a test; missing values do not."""
+    counts = column.drop_nulls().value_counts()
+    passing = sum(count for value, count in counts.iter_rows() if test(str(value).lower()))
+    return float(passing) / len(column)
+
+
+def _mode(traffic: Traffic, given: Given) -> Known[Literal["online", "offline", "unknown"]]:
+    if given.mode is not None:
+        return Known(given.mode, "given", "given")
+    if traffic.offline:
+        return Known("offline", "measured", "log_format")
+    if traffic.clock is None:
+        return Known("unknown", "assumed", "unknown")
+    start = traffic.table["start_time"].to_numpy()
+    if (start.max() - start.min()) / 1e9 <= JOB_SPAN_S:
+        return Known("offline", "estimated", "arrival_pattern")
+    return Known("online", "estimated", "arrival_pattern")
+
+
+@dataclass(frozen=True, slots=True)
+class _InFlight:
+    highest: int
+    share_at_highest: float
+
+
+def _in_flight(traffic: Traffic) -> _InFlight | None:
+    """Requests in flight over time, from starts and latencies; None without them."""
+    if traffic.clock is None:
+        return None
+    timed = traffic.table.select("start_time", "e2e_latency").drop_nulls()
+    if timed.height < 0.9 * traffic.table.height:
+        return None
+    start = timed["start_time"].to_numpy().astype(np.int64)
+    end = start + np.rint(timed["e2e_latency"].to_numpy() * 1e9).astype(np.int64)
+    times = np.concatenate((end, start))
+    change = np.concatenate((np.full(len(end), -1), np.full(len(start), 1)))
+    order = np.lexsort((change, times))  # ends before starts at one instant
+    level = np.cumsum(change[order])
+    held = np.diff(times[order], append=times[order][-1:])
+    busy = held[level > 0].sum()
+    if busy <= 0:
+        return None
+    highest = int(level.max())
+    # A client of a closed loop takes a moment to send its next request, so a tenth below the cap
+    # counts as the cap.
+    near = held[level >= highest - highest // 10].sum()
+    return _InFlight(highest, float(near / busy))
+
+
+def _loop(in_flight: _InFlight | None) -> Known[Literal["open", "closed", "unknown"]]:
+    if in_flight is None:
+        return Known("unknown", "assumed", "unknown")
+    if in_flight.highest >= CAP_FROM and in_flight.share_at_highest >= CAPPED_SHARE:
+        return Known("closed", "estimated", "in_flight")
+    return Known("open", "estimated", "in_flight")
+
+
+def _replicas(given: Given) -> Known[int | None]:
+    if given.replicas is not None:
+        return Known(given.replicas, "given", "given")
+    if given.slots is not None:
+        return Known(1, "assumed", "single_server_described")
+    return Known(None, "assumed", "unknown")
+
+
+def _slots(traffic: Traffic, given: Given, in_flight: _InFlight | None) -> Range:
+    if given.slots is not None:
+        return Range(given.slots, given.slots, given.slots, "given", "given")
+    low, value, high = ASSUMED_SLOTS
+    basis = "assumed_range"
+    if in_flight is not None and in_flight.highest < high:
+        # Queued requests are in flight too: an upper bound on the slots that were ever used.
+        high, basis = max(low, in_flight.highest), "in_flight"
+    # Batches must be few against the sample, or it says nothing about them.
+    high = max(2, min(high, len(traffic) // 9))
+    low = min(low, high)
+    value = min(max(value, low), high)
+    return Range(low, value, high, "estimated" if basis == "in_flight" else "assumed", basis)
+
+
+def _ms_per_token(traffic: Traffic, given: Given) -> Range:
+    if given.ms_per_token is not None:
+        ms = given.ms_per_token
+        return Range(ms, ms, ms, "given", "given")
+    tokens = pl.col("gen_ai.usage.output_tokens")
+    timed = traffic.table.select(
+        tokens=tokens,
+        latency=pl.col("e2e_latency"),
+        ttft=pl.col("gen_ai.response.time_to_first_chunk"),
+    ).filter((pl.col("latency") > 0) & (pl.col("tokens") > 1))
+    decoding = timed.filter(pl.col("ttft") < pl.col("latency")).select(
+        ((pl.col("latency") - pl.col("ttft")) / (pl.col("tokens") - 1)).alias("s")
+    )["s"]
+    if len(decoding) >= 10:
+        low, value, high = (float(q) * 1e3 for q in np.percentile(decoding, (10, 50, 90)))
+        return Range(low, value, high, "estimated", "decode_time")
+    # Without a first token, the fastest long answers show the pace: others also waited.
+    long = timed.filter(pl.col("tokens") >= pl.col("tokens").median())
+    if long.height >= 10:
+        pace = (long["latency"] / long["tokens"]).to_numpy()
+        low, value, high = (float(q) * 1e3 for q in np.percentile(pace, (0, 2, 10)))
+        return Range(low, value, high, "estimated", "latency_envelope")
+    low, value, high = ASSUMED_MS_PER_TOKEN
+    return Range(low, value, high, "assumed", "assumed_range")
+
+
+def _max_delay_ms(given: Given) -> Range:
+    """Greedy where unknown: the strongest batch-at-once server the client could have."""
+    if given.max_delay_ms is not None:
+        delay = given.max_delay_ms
+        return Range(delay, delay, delay, "given", "given")
+    return Range(0.0, 0.0, 0.0, "assumed", "default")

@@ -1,0 +1,200 @@
+"""The verdict: one ordered table, the first row that applies.
+
+Each row is a small function from the evidence to the deciding reason, or None where the row does
+not apply. To change a rule, change its row; to add one, add a row to `TABLE`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from slotwise_workflows.recommend.evidence import Evidence
+from slotwise_workflows.recommend.thresholds import Thresholds
+from slotwise_workflows.result import Estimate, Reason, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A verdict and the reasons that decided it, the deciding one first."""
+
+    verdict: Verdict
+    reasons: tuple[Reason, ...]
+
+
+Row = Callable[[Evidence, Thresholds], Decision | None]
+
+
+def decide(evidence: Evidence, thresholds: Thresholds) -> Decision:
+    """The first row of `TABLE` that applies; the last one always does."""
+    return next(decision for row in TABLE if (decision := row(evidence, thresholds)) is not None)
+
+
+def _too_few(e: Evidence, t: Thresholds) -> Decision | None:
+    if e.requests >= t.min_requests and e.gain is not None:
+        return None
+    return _decision(
+        "insufficient_data",
+        "too_few_requests",
+        requests=e.requests,
+        needed=max(t.min_requests, e.requests + 1),
+    )
+
+
+def _managed(e: Evidence, _: Thresholds) -> Decision | None:
+    if e.facts.serving.value != "managed_api":
+        return None
+    return _decision("not_yours", "managed_api")
+
+
+def _already(e: Evidence, _: Thresholds) -> Decision | None:
+    if not e.facts.batches_already.value:
+        return None
+    return _decision("already", "batches_continuously", idle_saved=e.idle_saved)
+
+
+def _slower(e: Evidence, t: Thresholds) -> Decision | None:
+    if _gain(e).high >= t.slower_below:
+        return None
+    return _decision("no_gain", "slower", gain_high=_gain(e).high)
+
+
+def _low_load(e: Evidence, t: Thresholds) -> Decision | None:
+    if e.facts.mode.value == "offline" or e.shared is None or e.shared >= t.shared_batches:
+        return None
+    return _decision("no_gain", "low_load", shared=e.shared, load=t.shared_at_load)
+
+
+def _even(e: Evidence, t: Thresholds) -> Decision | None:
+    gain = _gain(e)
+    if gain.high >= t.none_below:
+        return None
+    if e.load is not None and e.load.waiting.low >= t.waiting_fall:
+        return _decision(
+            "conditional", "waiting_only", gain=gain.estimate, waiting=e.load.waiting.estimate
+        )
+    return _decision("no_gain", "even_lengths", gain_high=gain.high)
+
+
+def _large(e: Evidence, t: Thresholds) -> Decision | None:
+    gain = _gain(e)
+    if gain.low < t.adopt_from:
+        return None
+    figures = {"gain": gain.estimate, "low": gain.low, "high": gain.high}
+    if e.facts.mode.value == "offline":
+        return _decision("adopt", "gain_offline", **figures)
+    if e.load is None:
+        return _decision("adopt", "gain_lengths_only", **figures)
+    missed = _missed_objective(e)
+    if missed is not None:
+        return _adopt_for_objective(e, figures, *missed)
+    if e.load.utilisation.low >= 1:
+        return _decision(
+            "adopt", "gain_overload", **figures, utilisation=e.load.utilisation.estimate
+        )
+    if e.load.waiting.low >= t.waiting_adopt:
+        return _decision("adopt", "gain_waiting", **figures, waiting=e.load.waiting.estimate)
+    load = e.load.adopt_from_load
+    rate = load * e.arrivals.busiest_rate_per_s if e.arrivals is not None else None
+    return _decision("conditional", "from_load", gain=gain.estimate, load=load, rate=rate)
+
+
+def _missed_objective(e: Evidence) -> tuple[str, float] | None:
+    """The first objective that batch-at-once misses in the busiest hour: its name and value."""
+    if e.load is None:
+        return None
+    reached = {"latency": e.load.latency_p95_s, "ttft": e.load.ttft_p95_s}
+    for name, objective in e.objectives.items():
+        if reached[name]["dynamic"] > objective:
+            return name, objective
+    return None
+
+
+def _adopt_for_objective(
+    e: Evidence, figures: dict[str, float], name: str, objective: float
+) -> Decision:
+    if e.load is None:
+        raise ValueError("an objective is missed only where the load is known")
+    reached = e.load.latency_p95_s if name == "latency" else e.load.ttft_p95_s
+    decision = _decision(
+        "adopt", "gain_objective", **figures, p95=reached["dynamic"], objective=objective
+    )
+    if reached["continuous"] <= objective:
+        return decision
+    needed = Reason(
+        code="objective_out_of_reach",
+        numbers={
+            "servers": e.load.servers_for_objective,
+            "p95": reached["continuous"],
+            "objective": objective,
+        },
+    )
+    return Decision("adopt", (*decision.reasons, needed))
+
+
+def _wide(e: Evidence, t: Thresholds) -> Decision | None:
+    gain = _gain(e)
+    if gain.high - gain.low <= t.widest_interval:
+        return None
+    if e.gain_few is not None and e.gain_many is not None and not e.facts.slots.exact:
+        sampling = max(_width(e.gain_few), _width(e.gain_many))
+        if sampling <= t.widest_interval:
+            return _decision(
+                "insufficient_data",
+                "slots_decide",
+                gain_few=e.gain_few.estimate,
+                slots_few=int(e.facts.slots.low),
+                gain_many=e.gain_many.estimate,
+                slots_many=int(e.facts.slots.high),
+            )
+    return _decision(
+        "insufficient_data",
+        "interval_wide",
+        low=gain.low,
+        high=gain.high,
+        more_requests=requests_to_settle(e, t),
+    )
+
+
+def _marginal(e: Evidence, _: Thresholds) -> Decision:
+    gain = _gain(e)
+    return _decision("marginal", "marginal", gain=gain.estimate, low=gain.low, high=gain.high)
+
+
+TABLE: tuple[Row, ...] = (
+    _too_few,
+    _managed,
+    _already,
+    _slower,
+    _low_load,
+    _even,
+    _large,
+    _wide,
+    _marginal,
+)
+
+
+def requests_to_settle(e: Evidence, t: Thresholds) -> int:
+    """How many more requests would narrow the interval to what a verdict needs.
+
+    An interval's width falls with the square root of the sample.
+    """
+    gain = _gain(e)
+    ratio = (gain.high - gain.low) / t.widest_interval
+    return max(1, math.ceil(e.requests * (ratio**2 - 1)))
+
+
+def _gain(e: Evidence) -> Estimate:
+    """The gain; rows after `_too_few` always have one."""
+    if e.gain is None:
+        raise ValueError("there is no gain before a batch is filled")
+    return e.gain
+
+
+def _width(estimate: Estimate) -> float:
+    return estimate.high - estimate.low
+
+
+def _decision(verdict: Verdict, code: str, **numbers: float | int | str | None) -> Decision:
+    return Decision(verdict, (Reason(code=code, numbers=numbers),))

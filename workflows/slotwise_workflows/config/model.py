@@ -1,0 +1,445 @@
+"""The workload file as frozen values: every key, its meaning, its bounds.
+
+Nothing here reads a file. A key whose value is null counts as left out, so a section of which all
+keys are commented out is valid. Which keys exist is what `Config` subclasses say; the reference
+page and the JSON Schema are checked against them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    field_validator,
+    model_validator,
+)
+
+from slotwise_workflows.recommend.thresholds import Thresholds
+
+SCHEMA_ID = "https://slotwise.invalid/schema/workload/v1.json"
+MOST_REQUESTS = 100_000_000
+
+
+def _integral(value: Any) -> Any:
+    """``1e3`` is a float to YAML and a whole number to whoever wrote it."""
+    if isinstance(value, float) and math.isfinite(value) and value == int(value):
+        return int(value)
+    return value
+
+
+def _one_or_many(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+Whole = Annotated[int, BeforeValidator(_integral)]
+Count = Annotated[int, BeforeValidator(_integral), Field(ge=1)]
+Tokens = Annotated[int, BeforeValidator(_integral), Field(ge=0, le=10_000_000)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+# Lists of YAML become tuples; strict validation would refuse them otherwise.
+Words = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_one_or_many),
+    Field(strict=False, json_schema_extra={"type": ["array", "string"]}),
+]
+
+
+class Config(BaseModel):
+    """Strict and frozen; unknown keys are refused, null is the same as left out."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_left_out(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return {} if data is None else data
+        return {k: v for k, v in data.items() if v is not None or k not in cls.model_fields}
+
+
+class OneOf(Config):
+    """A choice: exactly one of the keys is there."""
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> OneOf:
+        names = list(type(self).model_fields)
+        there = [name for name in names if getattr(self, name) is not None]
+        if len(there) != 1:
+            found = "none is there" if not there else f"{' and '.join(there)} are there"
+            raise ValueError(f"needs exactly one of {', '.join(names)}; {found}")
+        return self
+
+
+class Log(Config):
+    """A traffic log to be read."""
+
+    path: Words = Field(
+        description="files, globs or directories; relative to this file", min_length=1
+    )
+    format: str = Field("auto", description="a log format's id; auto looks at the content")
+    timezone: str | None = Field(
+        None, description="IANA zone of times without one; UTC if not given"
+    )
+    segment: Words = Field((), description="columns or paths by which results are split")
+    map: dict[str, str] = Field({}, description="field: column or dotted path, for one's own table")
+    time_unit: Literal["auto", "s", "ms", "us", "ns"] = Field(
+        "auto", description="unit of numeric times; auto goes by the digits of the whole column"
+    )
+    origin: Literal["first", "zero"] = Field(
+        "first",
+        description="t = 0: the first kept arrival, or the log's own zero (relative times only)",
+    )
+    decimal: Literal["auto", ".", ","] = Field(
+        "auto", description="decimal sign of a CSV's numbers"
+    )
+    where: Words = Field(
+        (), description="conditions column=value (also != < <= > >=) a row must meet"
+    )
+    allow_truncated: bool = Field(
+        False, description="read a gzip stream that ends early up to its cut"
+    )
+
+    @field_validator("timezone")
+    @classmethod
+    def _known_zone(cls, name: str | None) -> str | None:
+        if name is not None:
+            from zoneinfo import ZoneInfo
+
+            try:
+                ZoneInfo(name)
+            except (OSError, ValueError, KeyError):
+                raise ValueError(
+                    f"{name!r} is no IANA time zone, such as Asia/Tokyo or UTC"
+                ) from None
+        return name
+
+
+class Rate(Config):
+    """Arrivals at a rate."""
+
+    rate: Positive = Field(description="requests per second")
+
+
+class GammaRate(Rate):
+    """Arrivals whose gaps are gamma distributed."""
+
+    cv: Positive = Field(description="coefficient of variation of the gaps; 1 is Poisson")
+
+
+class Arrivals(OneOf):
+    """How requests arrive. ``upfront`` may also be written as a word."""
+
+    constant: Rate | None = Field(None, description="equal gaps")
+    poisson: Rate | None = Field(None, description="independent arrivals")
+    gamma: GammaRate | None = Field(None, description="more (cv > 1) or less bursty than Poisson")
+    upfront: Literal[True] | None = Field(None, description="all at t = 0")
+    trace: tuple[NotNegative, ...] | None = Field(
+        None, strict=False, description="arrival times in seconds, one a request"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _word(cls, data: Any) -> Any:
+        if data == "upfront":
+            return {"upfront": True}
+        if isinstance(data, dict) and data.get("upfront", 0) in (None, {}):
+            return {**data, "upfront": True}
+        return data
+
+
+class Lognormal(Config):
+    """Lengths with a long tail."""
+
+    mean: Positive = Field(description="mean in tokens")
+    cv: NotNegative = Field(description="standard deviation over mean")
+
+
+Range = Annotated[tuple[Tokens, Tokens], Field(strict=False)]
+Sample = Annotated[tuple[Tokens, ...], Field(strict=False, min_length=1)]
+
+
+class SimpleLengths(OneOf):
+    """One distribution of token counts."""
+
+    constant: Tokens | None = Field(None, description="every request the same")
+    uniform: Range | None = Field(None, description="[smallest, largest], both included")
+    lognormal: Lognormal | None = Field(None, description="rounded to whole tokens, at least 1")
+    empirical: Sample | None = Field(None, description="token counts to draw from, equally likely")
+
+    @field_validator("uniform")
+    @classmethod
+    def _ascending(cls, bounds: tuple[int, int] | None) -> tuple[int, int] | None:
+        if bounds is not None and bounds[0] > bounds[1]:
+            raise ValueError(f"[{bounds[0]}, {bounds[1]}] must ascend")
+        return bounds
+
+    def smallest(self) -> int:
+        """The fewest tokens it can yield."""
+        if self.constant is not None:
+            return self.constant
+        if self.uniform is not None:
+            return self.uniform[0]
+        return min(self.empirical) if self.empirical is not None else 1
+
+
+class Component(SimpleLengths):
+    """One part of a mixture: its weight beside its distribution."""
+
+    weight: Positive = Field(description="share of the requests, relative to the other weights")
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Component:
+        names = [name for name in type(self).model_fields if name != "weight"]
+        there = [name for name in names if getattr(self, name) is not None]
+        if len(there) != 1:
+            found = "none is there" if not there else f"{' and '.join(there)} are there"
+            raise ValueError(f"needs exactly one of {', '.join(names)}; {found}")
+        return self
+
+
+class Lengths(SimpleLengths):
+    """Token counts: one distribution, or a mixture of several."""
+
+    mixture: Annotated[tuple[Component, ...], Field(strict=False, min_length=1)] | None = Field(
+        None, description="each request draws one of these by weight"
+    )
+
+    def smallest(self) -> int:
+        """The fewest tokens it can yield."""
+        if self.mixture is not None:
+            return min(part.smallest() for part in self.mixture)
+        return super().smallest()
+
+
+class Synthetic(Config):
+    """Made-up traffic."""
+
+    requests: Annotated[int, BeforeValidator(_integral), Field(ge=1, le=MOST_REQUESTS)] = Field(
+        description="how many requests"
+    )
+    arrivals: Arrivals = Field(description="how they arrive")
+    output_tokens: Lengths = Field(description="tokens generated")
+    prompt_tokens: Lengths = Field(
+        Lengths(constant=0), description="tokens of the prompts; 0 if left out"
+    )
+    max_tokens: Count | None = Field(None, description="the cap every request is sent with")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Synthetic:
+        if self.output_tokens.smallest() < 1:
+            raise ValueError("output_tokens must be at least 1; a request that yields none is none")
+        times = self.arrivals.trace
+        if times is not None and len(times) != self.requests:
+            raise ValueError(
+                f"arrivals.trace holds {len(times)} times for {self.requests} requests"
+            )
+        return self
+
+
+class Traffic(OneOf):
+    """The requests: a log, or made up."""
+
+    log: Log | None = Field(None, description="read from files")
+    synthetic: Synthetic | None = Field(None, description="drawn from distributions")
+
+
+class StepCost(Config):
+    """Duration of one iteration, by what it decodes (B, K) and prefills (P, Q)."""
+
+    base_ms: NotNegative = Field(description="every iteration")
+    per_seq_ms: NotNegative = Field(0.0, description="times sequences decoding in it (B)")
+    per_kv_token_ms: NotNegative = Field(0.0, description="times tokens those sequences hold (K)")
+    per_prefill_token_ms: NotNegative = Field(0.0, description="times prompt tokens prefilled (P)")
+    per_prefill_token2_ms: NotNegative = Field(0.0, description="times attention's share (Q)")
+
+
+class Cost(OneOf):
+    """What a token or an iteration costs."""
+
+    ms_per_token: Positive | None = Field(
+        None, description="milliseconds a token, whatever else runs"
+    )
+    step: StepCost | None = Field(None, description="milliseconds an iteration, by what it holds")
+    preset: str | None = Field(None, description="a published step cost, by name")
+    calibration: str | None = Field(
+        None, description="file with a step cost fitted to measurements"
+    )
+
+
+class Memory(Config):
+    """KV memory; limits continuous batching under a step cost only."""
+
+    kv_tokens: Count = Field(description="tokens the KV cache holds")
+    block_tokens: Count = Field(16, description="tokens a block, under paged")
+    reserve: Literal["paged", "max_tokens"] = Field(
+        "paged", description="grow block by block, or reserve prompt + max_tokens at once"
+    )
+
+
+class Server(Config):
+    """The server that is, or would be, there."""
+
+    serving: Literal["self_hosted", "managed_api", "unknown"] | None = Field(
+        None, description="who runs it; inferred from the log if left out"
+    )
+    mode: Literal["online", "offline"] | None = Field(
+        None, description="users wait, or a job is to be finished; inferred if left out"
+    )
+    replicas: Annotated[int, BeforeValidator(_integral), Field(ge=1, le=10_000)] | None = Field(
+        None, description="servers of this kind behind one balancer"
+    )
+    balancer: Literal["round_robin", "least_busy"] = Field(
+        "round_robin", description="how requests are spread over replicas"
+    )
+    slots: Annotated[int, BeforeValidator(_integral), Field(ge=1, le=65_536)] | None = Field(
+        None, description="requests one server runs at once"
+    )
+    cost: Cost | None = Field(None, description="what a token or an iteration costs")
+    memory: Memory | None = Field(None, description="KV memory; without it, memory never limits")
+
+
+class StaticOptions(Config):
+    """Options of ``static``; ``max_delay_ms`` is its kin's and changes nothing here."""
+
+    release: Literal["batch", "own"] = Field(
+        "batch", description="answers go out at the batch's end, or at their own last token"
+    )
+    pad: bool = Field(True, description="finished sequences keep costing until the batch ends")
+    max_delay_ms: Annotated[float, Field(ge=0)] | None = Field(
+        None, description="of dynamic; static waits for a full batch"
+    )
+
+
+class DynamicOptions(Config):
+    """Options of ``dynamic``."""
+
+    max_delay_ms: Annotated[float, Field(ge=0)] = Field(
+        0.0, description="longest wait of a short batch; 0 starts at once, .inf is static"
+    )
+    release: Literal["batch", "own"] = Field("batch", description="as under static")
+    pad: bool = Field(True, description="as under static")
+
+
+class ContinuousOptions(Config):
+    """Options of ``continuous``; both matter under a step cost only."""
+
+    prefill: Literal["mixed", "separate"] = Field(
+        "mixed", description="prompts are prefilled beside decoding, or in iterations of their own"
+    )
+    max_batched_tokens: Count | None = Field(
+        None, description="most tokens an iteration handles; unlimited if left out"
+    )
+
+
+class PolicyEntry(OneOf):
+    """One policy: its name, or its name with options."""
+
+    static: StaticOptions | None = Field(None, description="full batches start and end together")
+    dynamic: DynamicOptions | None = Field(None, description="batches may start short")
+    continuous: ContinuousOptions | None = Field(
+        None, description="a free slot is refilled at once"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name(cls, data: Any) -> Any:
+        if isinstance(data, str):
+            return {data: {}}
+        if isinstance(data, dict):
+            return {key: {} if value is None else value for key, value in data.items()}
+        return data
+
+    @property
+    def name(self) -> Literal["static", "dynamic", "continuous"]:
+        """Which policy it is."""
+        if self.static is not None:
+            return "static"
+        return "dynamic" if self.dynamic is not None else "continuous"
+
+
+class Objectives(Config):
+    """What the users are promised."""
+
+    latency_p95_s: Positive | None = Field(None, description="p95 of the whole answer, seconds")
+    ttft_p95_s: Positive | None = Field(None, description="p95 of the first token, seconds")
+
+
+class Sweep(Config):
+    """A grid of servers and loads."""
+
+    slots: Annotated[
+        tuple[Annotated[int, BeforeValidator(_integral), Field(ge=1, le=65_536)], ...],
+        Field(strict=False, min_length=1),
+    ] = Field((4, 8, 16, 32), description="slots to try")
+    load: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1)] = Field(
+        (0.25, 0.5, 1.0, 2.0), description="times today's arrival rate"
+    )
+    replications: Annotated[int, BeforeValidator(_integral), Field(ge=1, le=100_000)] = Field(
+        20, description="resampled traffics a point"
+    )
+
+
+class Execution(Config):
+    """Where a sweep runs."""
+
+    engine: Literal["auto", "local", "ray"] = Field("auto", description="auto runs in this process")
+    address: str | None = Field(None, description="of an existing Ray cluster")
+
+
+class Report(Config):
+    """How the report looks and for whom it is."""
+
+    language: Literal["ja", "en"] | None = Field(None, description="the locale's if left out")
+    client: str = Field("", max_length=200, description="the client's name")
+    prepared_by: str = Field("", max_length=200, description="who hands it over")
+    logo: str | None = Field(None, description="an image file; relative to this file")
+    formats: Annotated[tuple[Literal["html", "md", "pdf"], ...], Field(strict=False)] = Field(
+        ("html", "md"), description="what is written"
+    )
+    gpu_hour_price: Positive | None = Field(
+        None, description="price of one server hour; no money is named without it"
+    )
+    currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = Field(
+        "JPY", description="ISO 4217 code of that price"
+    )
+
+
+class WorkloadFile(Config):
+    """A workload file: traffic, server, policies, objectives, and what to make of them."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, title="slotwise workload file"
+    )
+
+    version: Literal[1] = Field(description="of this file's format")
+    name: Annotated[str, Field(min_length=1, max_length=80)] = Field(
+        "workload", description="what reports and the output directory are called"
+    )
+    traffic: Traffic = Field(description="the requests")
+    server: Server = Field(Server(), description="the server")
+    policies: Annotated[tuple[PolicyEntry, ...], Field(strict=False, min_length=1)] = Field(
+        (PolicyEntry.model_validate("static"), PolicyEntry.model_validate("continuous")),
+        description="ways of filling the slots, side by side",
+    )
+    objectives: Objectives = Field(Objectives(), description="what users are promised")
+    sweep: Sweep = Field(Sweep(), description="the grid of `slotwise sweep`")
+    execution: Execution = Field(Execution(), description="where a sweep runs")
+    report: Report = Field(Report(), description="the report")
+    thresholds: Thresholds = Field(
+        Thresholds(), description="where one verdict ends and the next begins"
+    )
+
+    _source: Any = PrivateAttr(default=None)
+
+    @field_validator("name")
+    @classmethod
+    def _one_line(cls, name: str) -> str:
+        if not name.isprintable():
+            raise ValueError("must be one line of printable characters")
+        return name

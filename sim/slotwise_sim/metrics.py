@@ -86,6 +86,12 @@ def distribution(values: Floats) -> Distribution:
     }
 
 
+def percentile(values: Floats, percent: int) -> float:
+    """The observed value at `percentile_index`, never an interpolated one; shape (n,), n >= 1."""
+    index = percentile_index(percent, len(values))
+    return float(np.partition(values, index)[index])
+
+
 def percentile_index(percent: int, n: int) -> int:
     """Position, from 0, of a percentile among n ascending values: ceil(percent/100 * (n - 1)).
 

@@ -5,22 +5,27 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from slotwise_sim.workload import Ints
 from slotwise_workflows.measure.arrivals import arrival_span
 from slotwise_workflows.measure.lengths import gain_bounds, length_figures, stated_slots
 from slotwise_workflows.measure.segments import segmentations
-from slotwise_workflows.result import Inspection, Mean
+from slotwise_workflows.result import Inspection, LengthFigures, Mean
 from slotwise_workflows.traffic.model import Traffic
 
 
-def tokens_in_order(traffic: Traffic) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def tokens_in_order(traffic: Traffic) -> Ints:
     """Output lengths in order of arrival where it is known, else of the log; shape (n,)."""
     table = traffic.table
     if traffic.clock is not None:
         table = table.sort("start_time", maintain_order=True)
-    tokens: np.ndarray[tuple[int], np.dtype[np.int64]] = (
-        table["gen_ai.usage.output_tokens"].to_numpy().astype(np.int64)
-    )
+    tokens: Ints = table["gen_ai.usage.output_tokens"].to_numpy().astype(np.int64)
     return tokens
+
+
+def prompt_figures(traffic: Traffic) -> LengthFigures | None:
+    """Figures of the prompts whose length is known; None where none is."""
+    prompts = traffic.table["gen_ai.usage.input_tokens"].drop_nulls()
+    return length_figures(prompts.to_numpy().astype(np.int64)) if len(prompts) else None
 
 
 def inspect(traffic: Traffic, seed: int = 0) -> Inspection:
@@ -33,7 +38,6 @@ def inspect(traffic: Traffic, seed: int = 0) -> Inspection:
     rng = np.random.default_rng(seed)
     table = traffic.table
     tokens = tokens_in_order(traffic)
-    prompts = table["gen_ai.usage.input_tokens"].drop_nulls()
     return Inspection(
         format=traffic.format,
         rows=traffic.rows,
@@ -41,7 +45,7 @@ def inspect(traffic: Traffic, seed: int = 0) -> Inspection:
         excluded=dict(traffic.excluded),
         flags=list(traffic.flags),
         output_tokens=length_figures(tokens),
-        prompt_tokens=length_figures(prompts.to_numpy().astype(np.int64)) if len(prompts) else None,
+        prompt_tokens=prompt_figures(traffic),
         arrival=arrival_span(traffic),
         latency_s=_mean(table["e2e_latency"]),
         ttft_s=_mean(table["gen_ai.response.time_to_first_chunk"]),

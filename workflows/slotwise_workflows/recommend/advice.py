@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from slotwise_workflows.recommend.evidence import Evidence
 from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.recommend.verdict import Decision, requests_to_settle
@@ -14,6 +16,22 @@ MANY_REQUESTS = 368
 PREFIX_FROM = 0.1
 HEAVY_RATIO = 10.0
 APART_FROM = 0.5
+
+# What to do after a decision, by its deciding reason, else by its verdict; those that do not apply
+# to the evidence are left out.
+NEXT_ACTIONS: Mapping[str, tuple[str, ...]] = {
+    "too_few_requests": ("collect_requests",),
+    "interval_wide": ("collect_requests", "give_slots", "give_replicas"),
+    "slots_decide": ("give_slots", "give_replicas"),
+    "low_load": ("set_max_delay", "keep_server"),
+    "waiting_only": ("set_max_delay", "probe_endpoint", "pilot", "measure_after"),
+    "from_load": ("watch_load", "probe_endpoint", "give_slots", "give_replicas"),
+    "adopt": ("probe_endpoint", "pilot", "give_slots", "give_replicas", "measure_after"),
+    "marginal": ("probe_endpoint", "pilot", "give_slots", "give_replicas", "measure_after"),
+    "no_gain": ("keep_server", "give_slots"),
+    "already": ("tune_engine",),
+    "not_yours": ("use_provider_levers",),
+}
 
 # Limits that could turn the verdict over by themselves.
 _SEVERE = frozenset({"biased_missing", "bench_load", "few_requests"})
@@ -81,48 +99,39 @@ def variation(e: Evidence) -> Reason:
 
 
 def actions(decision: Decision, e: Evidence, t: Thresholds) -> list[Reason]:
-    """What to do, the next action first."""
-    code = decision.reasons[0].code
-    facts = e.facts
-    give = [
-        _if(code == "slots_decide" or not facts.slots.exact, "give_slots"),
-        _if(e.arrivals is not None and facts.replicas.value is None, "give_replicas"),
+    """What to do, the next action first: the first of `NEXT_ACTIONS` that fits the decision."""
+    codes = NEXT_ACTIONS.get(decision.reasons[0].code) or NEXT_ACTIONS[decision.verdict]
+    return [
+        Reason(code=code, numbers=numbers)
+        for code in codes
+        if (numbers := _action_numbers(code, decision, e, t)) is not None
     ]
-    probe = _if(facts.serving.value == "unknown" and not e.bench, "probe_endpoint")
-    after = _if(
-        e.gain is not None,
-        "measure_after",
-        low=None if e.gain is None else e.gain.low,
-        high=None if e.gain is None else e.gain.high,
-    )
-    pilot = _if(True, "pilot", replicas=facts.replicas.value or 1, slots=int(facts.slots.value))
-    if code == "too_few_requests":
-        chosen = [_if(True, "collect_requests", more_requests=max(1, t.min_requests - e.requests))]
-    elif code == "interval_wide":
-        chosen = [
-            _if(True, "collect_requests", more_requests=requests_to_settle(e, t)),
-            *give,
-        ]
-    elif decision.verdict == "insufficient_data":
-        chosen = [*give]
-    elif decision.verdict == "adopt":
-        chosen = [probe, pilot, *give, after]
-    elif code == "from_load":
-        rate = decision.reasons[0].numbers["rate"]
-        chosen = [_if(True, "watch_load", rate=rate), probe, *give]
-    elif code == "waiting_only":
-        chosen = [_if(True, "set_max_delay"), probe, pilot, after]
-    elif code == "low_load":
-        chosen = [_if(True, "set_max_delay"), _if(True, "keep_server")]
-    elif decision.verdict == "already":
-        chosen = [_if(True, "tune_engine")]
-    elif decision.verdict == "not_yours":
-        chosen = [_if(True, "use_provider_levers")]
-    elif decision.verdict == "marginal":
-        chosen = [probe, pilot, *give, after]
-    else:
-        chosen = [_if(True, "keep_server"), *give]
-    return [reason for reason in chosen if reason is not None]
+
+
+def _action_numbers(
+    code: str, decision: Decision, e: Evidence, t: Thresholds
+) -> dict[str, float | int | str | None] | None:
+    """The numbers of an action's sentence, or None where the action does not apply."""
+    facts = e.facts
+    match code:
+        case "collect_requests":
+            short = max(1, t.min_requests - e.requests)
+            wide = decision.reasons[0].code == "interval_wide"
+            return {"more_requests": requests_to_settle(e, t) if wide else short}
+        case "give_slots":
+            return {} if not facts.slots.exact else None
+        case "give_replicas":
+            return {} if e.arrivals is not None and facts.replicas.value is None else None
+        case "probe_endpoint":
+            return {} if facts.serving.value == "unknown" and not e.bench else None
+        case "pilot":
+            return {"replicas": facts.replicas.value or 1, "slots": int(facts.slots.value)}
+        case "measure_after":
+            return None if e.gain is None else {"low": e.gain.low, "high": e.gain.high}
+        case "watch_load":
+            return {"rate": decision.reasons[0].numbers["rate"]}
+        case _:
+            return {}
 
 
 def alternatives(decision: Decision, e: Evidence) -> list[Reason]:

@@ -4,32 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from slotwise_workflows.recommend.facts import Facts
+from slotwise_workflows.compare.load import Load
+from slotwise_workflows.facts import Facts
 from slotwise_workflows.result import ArrivalFigures, Estimate, LengthFigures, Segmentation
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """What the busiest hour does to both servers; only where times can be replayed.
-
-    Ranges run over the assumed slots and times per token and over replications.
-
-    Attributes:
-        waiting: Fall of the mean latency from batch-at-once to continuous, as a share.
-        utilisation: Offered load over what batch-at-once can sustain.
-        latency_p95_s: By policy, at the stated slots and time per token.
-        ttft_p95_s: By policy, likewise.
-        adopt_from_load: Times today's load at which batch-at-once is overloaded or waiting falls
-            by `Thresholds.waiting_adopt`.
-        servers_for_objective: Continuous servers that meet the objective; None without one.
-    """
-
-    waiting: Estimate
-    utilisation: Estimate
-    latency_p95_s: dict[str, float]
-    ttft_p95_s: dict[str, float]
-    adopt_from_load: float
-    servers_for_objective: int | None
 
 
 @dataclass(frozen=True, slots=True)

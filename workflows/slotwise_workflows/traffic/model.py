@@ -70,6 +70,7 @@ class Traffic:
             the format does not tell.
         offline: Whether the format is that of batch jobs.
         verified: Whether this format's reader was checked on a real export.
+        bench: Whether a load generator chose the lengths, so that they prove nothing about spread.
         notes: Places of unusable rows (file:line and why), at most twenty.
         files: What was read.
     """
@@ -85,6 +86,7 @@ class Traffic:
     managed: bool | None = None
     offline: bool = False
     verified: bool = False
+    bench: bool = False
     notes: tuple[str, ...] = ()
     files: tuple[SourceFile, ...] = ()
 

@@ -1,0 +1,131 @@
+"""The busiest minute as slots over time, and the small sweep around today's setting."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from slotwise_sim import Outcome, Workload
+from slotwise_sim.lengths import in_order_gain
+from slotwise_sim.metrics import figures, slot_of
+from slotwise_workflows.compare.capacity import sustainable_per_s
+from slotwise_workflows.compare.server import (
+    BATCH_AT_ONCE,
+    Server,
+    all_at_once,
+    faster_arrivals,
+)
+from slotwise_workflows.measure.arrivals import busiest_window
+from slotwise_workflows.result import Occupancy, Timeline, WhatIf
+
+PICTURE_SPAN_S = 60.0
+# More bars than this cannot be told apart on a page; the window is halved until they can.
+MOST_BARS = 240
+WHAT_IF_LOADS = (0.5, 1.0, 2.0)
+
+
+def timeline(workload: Workload, server: Server, *, assumed_pace: bool) -> Timeline:
+    """Every request of the busiest minute in its slot, under both policies, on one time axis.
+
+    Args:
+        workload: What is replayed; of several replicas, one is drawn.
+        server: The stated setting.
+        assumed_pace: Whether the time axis rests on an assumed time per token.
+    """
+    order = np.argsort(workload.arrival_s, kind="stable")[:: server.replicas]
+    one = Workload(
+        workload.arrival_s[order], workload.output_tokens[order], workload.prompt_tokens[order]
+    )
+    alone = replace(server, replicas=1)
+    static, continuous = (alone.run(one, policy) for policy in (BATCH_AT_ONCE, "continuous"))
+    window = busiest_window(one, PICTURE_SPAN_S)
+    start = float(one.arrival_s.min()) + window.start_s
+    span = min(PICTURE_SPAN_S, float(static.held_until_s.max()) - start)
+    while max(_held(outcome, start, span).sum() for outcome in (static, continuous)) > MOST_BARS:
+        span /= 2
+    return Timeline(
+        start_s=start,
+        span_s=span,
+        slots=server.slots,
+        batch=BATCH_AT_ONCE,
+        static=_bars(static, start, span),
+        continuous=_bars(continuous, start, span),
+        idle_slot_s={
+            "static": _idle(static, start, span),
+            "continuous": _idle(continuous, start, span),
+        },
+        tokens_axis=assumed_pace,
+    )
+
+
+def what_if(workload: Workload, server: Server, rate_per_s: float | None) -> list[WhatIf]:
+    """Other slots and other loads, one simulation each.
+
+    Args:
+        workload: The busiest hour, or all requests where times cannot be replayed.
+        server: Today's setting.
+        rate_per_s: Its arrival rate; None where times cannot be replayed.
+    """
+    around = {max(2, server.slots // 2), server.slots, server.slots * 2, server.slots * 4}
+    return [
+        _point(workload, replace(server, slots=slots), load, rate_per_s)
+        for slots in sorted(around)
+        if slots * 4 <= len(workload) or slots == server.slots
+        for load in (WHAT_IF_LOADS if rate_per_s is not None else (0.0,))
+    ]
+
+
+def _point(workload: Workload, server: Server, load: float, rate_per_s: float | None) -> WhatIf:
+    order = np.argsort(workload.arrival_s, kind="stable")
+    tokens = workload.output_tokens[order]
+    gain = in_order_gain(tokens, min(server.slots, len(tokens)))
+    replayed = all_at_once(workload) if rate_per_s is None else faster_arrivals(workload, load)
+    outcomes = {
+        policy: figures(server.run(replayed, policy)) for policy in (BATCH_AT_ONCE, "continuous")
+    }
+    timed = outcomes if rate_per_s is not None else {}
+    sustainable = sustainable_per_s(tokens, server, gain)
+    return WhatIf(
+        slots=server.slots,
+        load=load,
+        gain=gain,
+        latency_mean_s={policy: o["latency_s"]["mean"] for policy, o in timed.items()},
+        latency_p95_s={policy: o["latency_s"]["p95"] for policy, o in timed.items()},
+        idle_share={policy: o["idle_share"] for policy, o in outcomes.items()},
+        overloaded={
+            policy: rate_per_s * load >= sustainable[policy]
+            for policy in outcomes
+            if rate_per_s is not None
+        },
+    )
+
+
+def _held(
+    outcome: Outcome, start_s: float, span_s: float
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which requests hold a slot at some time within the window; shape (n,)."""
+    held: np.ndarray[tuple[int], np.dtype[np.bool_]] = (outcome.start_s < start_s + span_s) & (
+        outcome.held_until_s > start_s
+    )
+    return held
+
+
+def _bars(outcome: Outcome, start_s: float, span_s: float) -> list[Occupancy]:
+    slot = slot_of(outcome.start_s, outcome.held_until_s)
+    held = _held(outcome, start_s, span_s)
+    clipped = (
+        np.clip(times[held] - start_s, 0.0, span_s)
+        for times in (outcome.start_s, outcome.own_end_s, outcome.held_until_s)
+    )
+    return [
+        Occupancy(slot=int(s), start_s=float(a), own_end_s=float(b), held_until_s=float(c))
+        for s, a, b, c in zip(slot[held], *clipped, strict=True)
+    ]
+
+
+def _idle(outcome: Outcome, start_s: float, span_s: float) -> float:
+    """Slot-seconds of the window in which no slot computes a token."""
+    begin = np.clip(outcome.start_s, start_s, start_s + span_s)
+    end = np.clip(outcome.own_end_s, start_s, start_s + span_s)
+    return outcome.slots * span_s - float((end - begin).sum())

@@ -1,0 +1,260 @@
+"""The main job: a log's traffic in, the answer with its evidence out.
+
+Each model is studied by itself, since a model is a server; a log of several gets a verdict each
+and a summary weighted by the tokens they generate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from slotwise_sim.lengths import gain_bound
+from slotwise_sim.lengths import histogram as length_histogram
+from slotwise_sim.metrics import figures
+from slotwise_workflows.compare.capacity import sustainable_per_s
+from slotwise_workflows.compare.load import utilisation_by_policy
+from slotwise_workflows.compare.pictures import timeline, what_if
+from slotwise_workflows.compare.server import BATCH_AT_ONCE
+from slotwise_workflows.given import Given
+from slotwise_workflows.measure.inspection import inspect, prompt_figures
+from slotwise_workflows.measure.lengths import gain_bounds, histogram, length_figures, stated_slots
+from slotwise_workflows.measure.segments import model_column
+from slotwise_workflows.recommend.recommendation import recommend
+from slotwise_workflows.recommend.thresholds import Thresholds
+from slotwise_workflows.result import (
+    Diagnosis,
+    Estimate,
+    PolicyFigures,
+    Provenance,
+    Reason,
+    Result,
+)
+from slotwise_workflows.study import Study, study
+from slotwise_workflows.traffic.model import Traffic
+
+POLICIES = ("serial", "static", BATCH_AT_ONCE, "continuous")
+
+
+def diagnose(
+    traffic: Traffic,
+    given: Given,
+    *,
+    name: str,
+    seed: int,
+    thresholds: Thresholds,
+    provenance: Provenance,
+    on_progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> Result:
+    """Answer for every model of a log, and for the log as a whole.
+
+    Args:
+        traffic: At least one request.
+        given: What the user told about the server.
+        name: What the report calls this traffic.
+        seed: Of every random draw.
+        thresholds: Where one verdict ends and the next begins.
+        provenance: Kept in the result as it is.
+        on_progress: Told how many of how many models are done.
+    """
+    parts = _by_model(traffic)
+    diagnoses = []
+    for done, (model, part) in enumerate(parts):
+        on_progress(done, len(parts))
+        diagnoses.append(
+            diagnose_model(
+                part,
+                given,
+                model=model,
+                token_share=_tokens(part) / _tokens(traffic),
+                thresholds=thresholds,
+                seed=seed,
+            )
+        )
+    on_progress(len(parts), len(parts))
+    whole = diagnoses[0] if len(parts) == 1 else _summary(diagnoses, traffic)
+    return Result(
+        **{field: getattr(whole, field) for field in Diagnosis.model_fields},
+        name=name,
+        traffic=inspect(traffic, seed),
+        models=diagnoses if len(parts) > 1 else [],
+        thresholds=thresholds.model_dump(),
+        provenance=provenance,
+    )
+
+
+def diagnose_model(
+    traffic: Traffic,
+    given: Given,
+    *,
+    model: str | None,
+    token_share: float,
+    thresholds: Thresholds,
+    seed: int,
+) -> Diagnosis:
+    """Answer for the traffic of one model.
+
+    Args:
+        traffic: Its requests, at least one.
+        given: What the user told about the server.
+        model: Its name, if it has one.
+        token_share: Its share of all output tokens of the log.
+        thresholds: Where one verdict ends and the next begins.
+        seed: Of every random draw.
+    """
+    studied = study(traffic, given, thresholds, seed)
+    advice = recommend(studied.evidence, thresholds)
+    return Diagnosis(
+        model=model,
+        requests=len(traffic),
+        token_share=token_share,
+        verdict=advice.verdict,
+        confidence=advice.confidence,
+        reasons=list(advice.reasons),
+        limits=list(advice.limits),
+        actions=list(advice.actions),
+        alternatives=list(advice.alternatives),
+        flip=list(advice.flip),
+        facts=list(advice.facts),
+        money=_money(studied, given),
+        **_figures(studied, np.random.default_rng(seed)),
+    )
+
+
+def _by_model(traffic: Traffic) -> list[tuple[str | None, Traffic]]:
+    """One part a model, the one with most output tokens first."""
+    model = model_column(traffic.table)
+    names = model.unique(maintain_order=True).to_list()
+    if len(names) == 1:
+        return [(names[0], traffic)]
+    parts = [
+        (name, replace(traffic, table=traffic.table.filter(model.eq_missing(pl.lit(name)))))
+        for name in names
+    ]
+    return sorted(parts, key=lambda part: (-_tokens(part[1]), part[0] or ""))
+
+
+def _tokens(traffic: Traffic) -> int:
+    return int(traffic.table["gen_ai.usage.output_tokens"].sum())
+
+
+def _figures(studied: Study, rng: np.random.Generator) -> dict[str, Any]:
+    """Everything of a `Diagnosis` that is a figure or a picture."""
+    busy, server, evidence = studied.busy, studied.server, studied.evidence
+    shown = studied.replayed if busy is None else busy.workload
+    policies = {
+        policy: PolicyFigures.model_validate(figures(server.run(studied.replayed, policy)))
+        for policy in POLICIES
+    }
+    gain = 1.0 if evidence.gain is None else evidence.gain.estimate
+    capacity_per_s = sustainable_per_s(studied.tokens, server, gain)
+    ordered = evidence.arrivals is not None and evidence.gain is not None
+    return {
+        "gain": evidence.gain,
+        "drift": _less(evidence.bound, evidence.gain) if ordered else None,
+        "waiting": None if busy is None else busy.load.waiting,
+        "gain_bound": gain_bounds(studied.tokens, stated_slots(len(studied.tokens)), rng),
+        "idle_share": {policy: own.idle_share for policy, own in policies.items()},
+        "replay": "backlog" if busy is None else "arrivals",
+        "policies": policies,
+        "capacity_per_s": capacity_per_s,
+        "utilisation": {}
+        if busy is None
+        else utilisation_by_policy(busy.rate_per_s, capacity_per_s),
+        "intervals": {} if busy is None else {"latency_ratio": busy.latency_ratio},
+        "what_if": what_if(shown, server, None if busy is None else busy.rate_per_s),
+        "output_tokens": evidence.lengths,
+        "prompt_tokens": prompt_figures(studied.traffic),
+        "histogram": histogram(studied.tokens),
+        "arrivals": evidence.arrivals,
+        "timeline": timeline(
+            shown, server, assumed_pace=evidence.facts.ms_per_token.source == "assumed"
+        ),
+        "slots": server.slots,
+        "slots_is_range": not evidence.facts.slots.exact,
+        "ms_per_token": server.ms_per_token,
+    }
+
+
+def _less(a: Estimate | None, b: Estimate | None) -> float | None:
+    return None if a is None or b is None else a.estimate - b.estimate
+
+
+def _money(studied: Study, given: Given) -> dict[str, float | str]:
+    """Servers the busiest hour needs, times the price given: only where both are known."""
+    evidence, busy = studied.evidence, studied.busy
+    if given.gpu_hour_price is None or busy is None or evidence.gain is None:
+        return {}
+    server = studied.server
+    per_server = {
+        policy: capacity / server.replicas
+        for policy, capacity in sustainable_per_s(
+            studied.tokens, server, evidence.gain.estimate
+        ).items()
+    }
+    now = math.ceil(busy.rate_per_s / per_server[BATCH_AT_ONCE])
+    after = math.ceil(busy.rate_per_s / per_server["continuous"])
+    price = given.gpu_hour_price
+    return {
+        "currency": given.currency,
+        "server_hour": price,
+        "servers_now": now,
+        "servers_after": after,
+        "hour_now": now * price,
+        "hour_after": after * price,
+        "hour_saved": (now - after) * price,
+    }
+
+
+def _summary(diagnoses: Sequence[Diagnosis], traffic: Traffic) -> Diagnosis:
+    """The verdict that most of the tokens get, told by the largest model that gets it.
+
+    Figures and pictures are that model's; the gain is the token-weighted mean of the models', since
+    pooling lengths of different models can make variation out of none.
+    """
+    weight: Counter[str] = Counter()
+    for own in diagnoses:
+        weight[own.verdict] += own.token_share  # type: ignore[assignment]
+    verdict = max(weight, key=lambda name: weight[name])
+    leading = next(own for own in diagnoses if own.verdict == verdict)
+    gain = _weighted_gain(diagnoses)
+    tokens = traffic.table["gen_ai.usage.output_tokens"].to_numpy().astype(np.int64)
+    apart = Reason(
+        code="models_apart",
+        numbers={
+            "models": len(diagnoses),
+            "pooled_gain": gain_bound(*length_histogram(tokens), leading.slots)
+            if leading.slots <= len(tokens)
+            else None,
+            "gain": None if gain is None else gain.estimate,
+        },
+    )
+    return leading.model_copy(
+        update={
+            "model": None,
+            "requests": len(traffic),
+            "token_share": 1.0,
+            "gain": gain,
+            "output_tokens": length_figures(tokens),
+            "reasons": [*leading.reasons, apart],
+        }
+    )
+
+
+def _weighted_gain(diagnoses: Sequence[Diagnosis]) -> Estimate | None:
+    """The mean of the models' gains, by the tokens they generate."""
+    known = [(own.gain, own.token_share) for own in diagnoses if own.gain is not None]
+    if not known:
+        return None
+    total = sum(share for _, share in known)
+    return Estimate(
+        estimate=sum(gain.estimate * share for gain, share in known) / total,
+        low=sum(gain.low * share for gain, share in known) / total,
+        high=sum(gain.high * share for gain, share in known) / total,
+    )

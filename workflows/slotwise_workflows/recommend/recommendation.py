@@ -1,0 +1,176 @@
+"""One pure function from the evidence to a recommendation with its reasons as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from slotwise_workflows.compare.load import Load
+from slotwise_workflows.facts import Facts, Range
+from slotwise_workflows.recommend.advice import (
+    actions,
+    alternatives,
+    confidence,
+    flips,
+    limits,
+    variation,
+)
+from slotwise_workflows.recommend.evidence import Evidence
+from slotwise_workflows.recommend.thresholds import Thresholds
+from slotwise_workflows.recommend.verdict import decide
+from slotwise_workflows.result import Confidence, Estimate, Fact, Reason, Verdict
+
+Weight = Literal["none", "some", "decides", "unknown"]
+
+# A gain that moves by less than this over a fact's range is the same gain.
+SAME_GAIN = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """What to tell the client, and everything that stands behind it; see `Diagnosis`."""
+
+    verdict: Verdict
+    confidence: Confidence
+    reasons: tuple[Reason, ...]
+    limits: tuple[Reason, ...]
+    actions: tuple[Reason, ...]
+    alternatives: tuple[Reason, ...]
+    flip: tuple[Reason, ...]
+    facts: tuple[Fact, ...]
+
+
+def recommend(evidence: Evidence, thresholds: Thresholds) -> Recommendation:
+    """Decide, say how sure, and say what follows."""
+    decision = decide(evidence, thresholds)
+    found = limits(evidence)
+    first, *more = decision.reasons
+    return Recommendation(
+        verdict=decision.verdict,
+        confidence=confidence(decision, evidence, found),
+        reasons=(first, variation(evidence), *more),
+        limits=tuple(found),
+        actions=tuple(actions(decision, evidence, thresholds)),
+        alternatives=tuple(alternatives(decision, evidence)),
+        flip=tuple(flips(decision, evidence, thresholds)),
+        facts=tuple(_facts(evidence, thresholds)),
+    )
+
+
+def _facts(e: Evidence, t: Thresholds) -> list[Fact]:
+    """Every fact with its source and how much the verdict depends on it."""
+    facts = e.facts
+    unsure: Weight = "decides"
+    named = {
+        "serving": (facts.serving, unsure if facts.serving.source == "assumed" else "none"),
+        "batches_already": (
+            facts.batches_already,
+            unsure if facts.batches_already.source == "assumed" else "none",
+        ),
+        "mode": (facts.mode, "some"),
+        "loop": (facts.loop, "some"),
+        "replicas": (facts.replicas, "some" if facts.replicas.source == "assumed" else "none"),
+    }
+    return [
+        *(
+            Fact(
+                name=name,
+                value=_plain(known.value),
+                source=known.source,
+                basis=known.basis,
+                weight="none" if known.source == "given" else weight,  # type: ignore[arg-type]
+            )
+            for name, (known, weight) in named.items()
+        ),
+        _range("slots", facts.slots, "", _weight_of_slots(e, t)),
+        _range("ms_per_token", facts.ms_per_token, "ms", _weight_of_pace(e, t)),
+        _range("max_delay_ms", facts.max_delay_ms, "ms", "none" if e.load is None else "some"),
+        *_load_facts(e),
+    ]
+
+
+def _load_facts(e: Evidence) -> list[Fact]:
+    if e.arrivals is None:
+        return []
+    rate = Fact(
+        name="busiest_rate_per_s",
+        value=e.arrivals.busiest_rate_per_s,
+        unit="/s",
+        source="measured",
+        basis="busiest_hour",
+        weight="none" if e.load is None else "some",
+    )
+    if e.load is None:
+        return [rate]
+    load = e.load.utilisation
+    return [
+        rate,
+        Fact(
+            name="offered_load",
+            value=load.estimate,
+            low=load.low,
+            high=load.high,
+            source="simulated",
+            basis="busiest_hour",
+            weight="some",
+        ),
+    ]
+
+
+def _plain(value: object) -> float | str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return float(value) if isinstance(value, int | float) else str(value)
+
+
+def _range(name: str, span: Range, unit: str, weight: Weight) -> Fact:
+    return Fact(
+        name=name,
+        value=span.value,
+        low=None if span.exact else span.low,
+        high=None if span.exact else span.high,
+        unit=unit,
+        source=span.source,
+        basis=span.basis,
+        weight="none" if span.exact else weight,
+    )
+
+
+def _weight_of_slots(e: Evidence, t: Thresholds) -> Weight:
+    """Decide again with the fewest and with the most slots assumed."""
+    few, many = e.gain_few, e.gain_many
+    if few is None or many is None:
+        return "unknown"
+    ends = [
+        replace(e, gain=gain, facts=_with_slots(e.facts, slots))
+        for gain, slots in ((few, e.facts.slots.low), (many, e.facts.slots.high))
+    ]
+    return _weight(ends, t, many.estimate - few.estimate)
+
+
+def _with_slots(facts: Facts, slots: float) -> Facts:
+    return replace(facts, slots=replace(facts.slots, low=slots, value=slots, high=slots))
+
+
+def _weight_of_pace(e: Evidence, t: Thresholds) -> Weight:
+    """Decide again with the load at either end; the capacity gain does not know the pace."""
+    if e.load is None:
+        return "none"
+    ends = [replace(e, load=_at(e.load, end)) for end in ("low", "high")]
+    return _weight(ends, t, e.load.waiting.high - e.load.waiting.low)
+
+
+def _at(load: Load, end: str) -> Load:
+    def fixed(estimate: Estimate) -> Estimate:
+        value = getattr(estimate, end)
+        return Estimate(estimate=value, low=value, high=value)
+
+    return replace(load, waiting=fixed(load.waiting), utilisation=fixed(load.utilisation))
+
+
+def _weight(ends: list[Evidence], t: Thresholds, moved: float) -> Weight:
+    if len({decide(end, t).verdict for end in ends}) > 1:
+        return "decides"
+    return "some" if abs(moved) >= SAME_GAIN else "none"

@@ -1,0 +1,130 @@
+"""One model's traffic, measured and compared: everything a verdict and its report rest on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from slotwise_sim import Workload
+from slotwise_sim.workload import Ints
+from slotwise_workflows.compare.capacity import Capacity, capacity
+from slotwise_workflows.compare.load import BusiestHour, busiest_hour, shared_batches
+from slotwise_workflows.compare.server import Server, all_at_once, stated_server
+from slotwise_workflows.facts import Facts, gather
+from slotwise_workflows.given import Given
+from slotwise_workflows.measure.arrivals import arrival_figures
+from slotwise_workflows.measure.inspection import tokens_in_order
+from slotwise_workflows.measure.lengths import length_figures
+from slotwise_workflows.measure.prefixes import repeated_prefix_share
+from slotwise_workflows.measure.segments import segmentations
+from slotwise_workflows.recommend.evidence import Evidence
+from slotwise_workflows.recommend.thresholds import Thresholds
+from slotwise_workflows.traffic.model import Traffic
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """What was measured and simulated.
+
+    Attributes:
+        traffic: The requests of one model.
+        tokens: Their output lengths in order of arrival, shape (n,).
+        server: The setting that figures are stated at.
+        replayed: The requests with their own arrivals, or all at once where times cannot be
+            replayed.
+        busy: The busiest hour; None where times cannot be replayed.
+        evidence: What the verdict rests on.
+    """
+
+    traffic: Traffic
+    tokens: Ints
+    server: Server
+    replayed: Workload
+    busy: BusiestHour | None
+    evidence: Evidence
+
+
+def study(traffic: Traffic, given: Given, thresholds: Thresholds, seed: int) -> Study:
+    """Measure one model's traffic and run it under both policies.
+
+    Args:
+        traffic: The requests of one model, at least one.
+        given: What the user told about the server.
+        thresholds: Where one verdict ends and the next begins.
+        seed: Of the bootstrap and of the resampled traffic.
+    """
+    rng = np.random.default_rng(seed)
+    facts = gather(traffic, given)
+    tokens = tokens_in_order(traffic)
+    workload = traffic.workload()
+    found = capacity(tokens, facts, in_order=traffic.clock is not None, rng=rng)
+    objectives = _objectives(given)
+    busy = (
+        busiest_hour(workload, facts, objectives, thresholds.waiting_adopt, rng)
+        if _replayable(traffic, facts)
+        else None
+    )
+    return Study(
+        traffic=traffic,
+        tokens=tokens,
+        server=stated_server(facts),
+        replayed=all_at_once(workload) if busy is None else workload,
+        busy=busy,
+        evidence=_evidence(traffic, tokens, facts, found, busy, objectives, thresholds, rng),
+    )
+
+
+def _replayable(traffic: Traffic, facts: Facts) -> bool:
+    """Whether the log's own times say anything about waiting on the server described."""
+    return (
+        traffic.clock is not None
+        and len(traffic) > 1
+        and facts.replicas.value is not None
+        and facts.loop.value != "closed"
+        and facts.mode.value == "online"
+    )
+
+
+def _objectives(given: Given) -> dict[str, float]:
+    limits = {"latency": given.latency_p95_s, "ttft": given.ttft_p95_s}
+    return {name: limit for name, limit in limits.items() if limit is not None}
+
+
+def _evidence(
+    traffic: Traffic,
+    tokens: Ints,
+    facts: Facts,
+    found: Capacity | None,
+    busy: BusiestHour | None,
+    objectives: dict[str, float],
+    thresholds: Thresholds,
+    rng: np.random.Generator,
+) -> Evidence:
+    prompts = traffic.table["gen_ai.usage.input_tokens"].drop_nulls()
+    users_wait = traffic.clock is not None and facts.mode.value == "online"
+    return Evidence(
+        requests=len(traffic),
+        facts=facts,
+        lengths=length_figures(tokens),
+        gain=None if found is None else found.gain,
+        gain_few=None if found is None else found.few,
+        gain_many=None if found is None else found.many,
+        bound=None if found is None else found.bound,
+        idle_saved=0.0 if found is None else 1 - 1 / found.bound.estimate,
+        shared=(
+            shared_batches(traffic.workload(), facts, thresholds.shared_at_load)
+            if users_wait
+            else None
+        ),
+        load=None if busy is None else busy.load,
+        arrivals=arrival_figures(traffic),
+        segments=segmentations(traffic, rng),
+        prefix_share=repeated_prefix_share(traffic),
+        prompt_mean=float(prompts.to_numpy().mean()) if len(prompts) else None,
+        flags=traffic.flags,
+        truncated_share=float(traffic.table["truncated"].sum()) / len(traffic),
+        bench=traffic.bench,
+        verified=traffic.verified,
+        objectives=objectives,
+    )

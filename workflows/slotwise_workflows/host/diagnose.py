@@ -11,8 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from slotwise_workflows.config import load_workload, to_given, to_read_options
-from slotwise_workflows.config.model import WorkloadFile
+from slotwise_workflows.config import (
+    WorkloadFile,
+    load_workload,
+    resolved,
+    to_given,
+    to_read_options,
+)
 from slotwise_workflows.events import OnEvent
 from slotwise_workflows.given import Given
 from slotwise_workflows.host.finished import Finished
@@ -62,7 +67,7 @@ def run(
         formats=("html", "md"),
         branding=Branding(client=said.get("client", ""), prepared_by=said.get("prepared_by", "")),
         command=command,
-        config=said,
+        config=_in_force(said, workload),
         on_event=on_event,
     )
     exit_code = INSUFFICIENT_DATA_EXIT if result.verdict == "insufficient_data" else 0
@@ -77,7 +82,7 @@ def read_options(inputs: Mapping[str, Any], workload: WorkloadFile | None) -> Re
         if name in inputs
     }
     if "where" in inputs:
-        said["where"] = tuple(inputs["where"])
+        said["where"] = tuple(_as_list(inputs["where"]))
     if "segment" in inputs:
         said["segments"] = tuple(_as_list(inputs["segment"]))
     return dataclasses.replace(to_read_options(workload) if workload else ReadOptions(), **said)
@@ -114,6 +119,12 @@ def _said_by(workload: WorkloadFile | None) -> dict[str, Any]:
         "prepared_by": report.prepared_by,
     }
     return {name: value for name, value in said.items() if value}
+
+
+def _in_force(said: dict[str, Any], workload: WorkloadFile | None) -> dict[str, Any]:
+    return (
+        {"inputs": said} if workload is None else {"inputs": said, "workload": resolved(workload)}
+    )
 
 
 def _as_list(value: str | Sequence[str]) -> list[str]:

@@ -130,17 +130,11 @@ def _definition(workflow: str) -> dict[str, Any]:
 
 def _make_empty(output_dir: Path, events_file: Path) -> None:
     """Artifacts of two runs must not mix: the directory is new, or empty."""
-    try:
-        output_dir.mkdir(parents=True, exist_ok=True)
-        found = [entry for entry in output_dir.iterdir() if not _same(entry, events_file)]
-    except OSError as error:
-        raise InputError(
-            "cannot use the output directory",
-            where=str(output_dir),
-            why=error.strerror or type(error).__name__,
-            hint="Name a new directory with --output-dir",
-        ) from error
-    if found:
+    # Imported here: it brings in the models of the result.
+    from slotwise_workflows.run_directory import prepare_directory
+
+    prepare_directory(output_dir)
+    if any(not _same(entry, events_file) for entry in output_dir.iterdir()):
         raise InputError(
             "the output directory is not empty",
             where=str(output_dir),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from statistics import NormalDist
 
 from slotwise_workflows.recommend.evidence import Evidence
 from slotwise_workflows.recommend.thresholds import Thresholds
@@ -152,25 +153,37 @@ def alternatives(decision: Decision, e: Evidence) -> list[Reason]:
 
 
 def flips(decision: Decision, e: Evidence, t: Thresholds) -> list[Reason]:
-    """The values at which the verdict changes.
-
-    Rescaling the spread at the same mean moves every batch's longest member along a straight line
-    (max(m + k(x - m)) = m + k(max(x) - m)), so the gain is 1 + k (gain - 1) and the CV at which it
-    crosses a threshold is exact.
-    """
+    """The values at which the verdict changes."""
     found: list[Reason] = []
-    if decision.verdict in {"not_yours", "already"} or e.gain is None or e.bound is None:
+    if decision.verdict in {"not_yours", "already"} or e.gain is None:
         return found
-    cv, gain = e.lengths.cv, e.gain
-    threshold = t.adopt_from if decision.verdict != "adopt" else t.none_below
-    end = gain.low if decision.verdict == "adopt" else gain.high
-    if cv and end > 1:
-        found.append(Reason(code="flip_cv", numbers={"cv": cv * (threshold - 1) / (end - 1)}))
+    adopted = decision.verdict == "adopt"
+    cv = _cv_at(
+        t.none_below if adopted else t.adopt_from,
+        e,
+        gain=e.gain.low if adopted else e.gain.high,
+    )
+    found.append(Reason(code="flip_cv", numbers={"cv": cv}))
     if e.load is not None and e.arrivals is not None and decision.reasons[0].code == "from_load":
         times = e.load.adopt_from_load
         rate = times * e.arrivals.busiest_rate_per_s
         found.append(Reason(code="flip_load", numbers={"rate": rate, "times": times}))
-    return found or [Reason(code="flip_none_found")]
+    return found
+
+
+def _cv_at(threshold: float, e: Evidence, *, gain: float) -> float:
+    """The coefficient of variation at which the gain crosses a threshold.
+
+    Rescaling the spread at the same mean m moves every batch's longest member along a straight
+    line, max(m + k (x - m)) = m + k (max(x) - m), so the gain is 1 + k (gain - 1) and the crossing
+    is exact. Equal lengths have no spread to rescale; there it is that of normal lengths, whose
+    longest of B lies Blom's (B - 0.375) / (B + 0.25) quantile above the mean (Blom, 1958).
+    """
+    cv = e.lengths.cv
+    if cv and gain > 1:
+        return cv * (threshold - 1) / (gain - 1)
+    slots = e.facts.slots.value
+    return (threshold - 1) / NormalDist().inv_cdf((slots - 0.375) / (slots + 0.25))
 
 
 def _if(applies: bool, code: str, **numbers: float | int | str | None) -> Reason | None:

@@ -89,9 +89,7 @@ ALTERNATIVES: Mapping[str, tuple[str, ...]] = {
 # The values at which the verdict changes.
 FLIPS: Mapping[str, tuple[str, ...]] = {
     "flip_load": ("rate", "times"),
-    "flip_slots": ("slots",),
     "flip_cv": ("cv",),
-    "flip_none_found": (),
 }
 
 # What a figure was read off: `Fact.basis`.

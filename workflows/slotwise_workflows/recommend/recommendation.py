@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -128,7 +129,7 @@ def _plain(value: object) -> float | str | None:
 def _range(name: str, span: Range, unit: str, weight: Weight) -> Fact:
     return Fact(
         name=name,
-        value=span.value,
+        value=span.value if math.isfinite(span.value) else None,
         low=None if span.exact else span.low,
         high=None if span.exact else span.high,
         unit=unit,

@@ -38,6 +38,7 @@ CANONICAL: Mapping[str, pl.DataType] = {
 }
 
 Clock = Literal["epoch", "relative", "monotonic"]
+Origin = Literal["first", "zero"]
 Engine = Literal["batches", "unknown"]
 
 
@@ -64,6 +65,7 @@ class Traffic:
         excluded: Records left out, by reason.
         flags: What a reader of the figures must know, e.g. ``truncated:6/8``.
         clock: What `start_time` counts from; None where arrivals are not known.
+        origin: Where the simulated clock starts: the first kept arrival, or the log's own zero.
         segments: Names of the segment columns.
         engine: Whether the server that wrote the log batches continuously by default.
         managed: Whether the log's format belongs to an API that somebody else runs; None where
@@ -81,6 +83,7 @@ class Traffic:
     excluded: Mapping[str, int]
     flags: tuple[str, ...]
     clock: Clock | None
+    origin: Origin = "first"
     segments: tuple[str, ...] = ()
     engine: Engine = "unknown"
     managed: bool | None = None
@@ -93,7 +96,7 @@ class Traffic:
     def __len__(self) -> int:
         return self.table.height
 
-    def workload(self, *, origin: Literal["first", "zero"] = "first") -> Workload:
+    def workload(self) -> Workload:
         """The requests as arrays for the simulator; without arrivals all arrive at once."""
         tokens = self.table["gen_ai.usage.output_tokens"].to_numpy().astype(np.int64)
         prompt = self.table["gen_ai.usage.input_tokens"].fill_null(0).to_numpy().astype(np.int64)
@@ -101,7 +104,45 @@ class Traffic:
             arrival_s = np.zeros(len(tokens))
         else:
             start = self.table["start_time"].to_numpy().astype(np.int64)
-            arrival_s = (start - (start.min() if origin == "first" else 0)) / 1e9
+            arrival_s = (start - (start.min() if self.origin == "first" else 0)) / 1e9
         cap = self.table["gen_ai.request.max_tokens"]
         max_tokens = None if cap.null_count() else cap.to_numpy().astype(np.int64)
         return Workload(arrival_s, tokens, prompt, max_tokens)
+
+
+def made_traffic(workload: Workload, *, format_id: str, origin: Origin = "first") -> Traffic:
+    """Made requests as `Traffic`, so that they go the way of a log.
+
+    Args:
+        workload: Arrivals in seconds, rounded to nanoseconds.
+        format_id: What made them, e.g. ``article``.
+        origin: Where the simulated clock starts.
+    """
+    columns = {
+        "start_time": np.rint(workload.arrival_s * 1e9).astype(np.int64),
+        "gen_ai.usage.output_tokens": workload.output_tokens,
+        "truncated": np.zeros(len(workload), dtype=np.bool_),
+        "aborted": np.zeros(len(workload), dtype=np.bool_),
+    }
+    if workload.prompt_tokens.any():  # made without prompts: unknown, not empty
+        columns["gen_ai.usage.input_tokens"] = workload.prompt_tokens
+    if workload.max_tokens is not None:
+        columns["gen_ai.request.max_tokens"] = workload.max_tokens
+    table = pl.DataFrame(
+        {
+            name: pl.Series(name, columns[name], dtype=dtype)
+            if name in columns
+            else pl.Series(name, [None] * len(workload), dtype=dtype)
+            for name, dtype in CANONICAL.items()
+        }
+    )
+    return Traffic(
+        table=table,
+        format=format_id,
+        rows=len(workload),
+        excluded={},
+        flags=(),
+        clock="relative",
+        origin=origin,
+        verified=True,
+    )

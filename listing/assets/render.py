@@ -1,6 +1,6 @@
 """Renders icon.svg to the 512-pixel PNG that the manifest names.
 
-``python listing/assets/render.py``; a test fails while the two differ.
+Run it after a change of the drawing: ``python listing/assets/render.py``.
 """
 
 from __future__ import annotations

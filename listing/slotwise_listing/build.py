@@ -68,10 +68,19 @@ def build_bundle(source: Path, output: Path | None = None) -> Bundle:
     with tempfile.TemporaryDirectory(prefix="slotwise-bundle-") as folder:
         tree = Path(folder) / "source"
         _export(source, tree)
-        wheel_name, wheel = _build_wheel(tree, Path(folder) / "wheel", commit_time)
         manifest = yaml.safe_load((tree / MANIFEST).read_text(encoding="utf-8"))
-        entries = {f"wheels/{wheel_name}": wheel, **_collect(tree)}
-    _check(manifest_paths(manifest), entries)
+        wheel = manifest["runtime"]["wheel"]
+        entries = _collect(tree)
+        _check([path for path in manifest_paths(manifest) if path != wheel], entries)
+        built, content = _build_wheel(tree, Path(folder) / "wheel", commit_time)
+    if wheel != f"wheels/{built}":
+        raise InputError(
+            f"the manifest names {wheel}",
+            where=MANIFEST,
+            why=f"the commit's wheel is {built}",
+            hint="Make the versions in pyproject.toml and the manifest agree",
+        )
+    entries[wheel] = content
     entries[CHECKSUMS] = checksums(entries)
     version = str(manifest["metadata"]["version"])
     path = output or source / "dist" / f"slotwise-{version}.zip"
@@ -159,13 +168,13 @@ def _collect(tree: Path) -> dict[str, bytes]:
 
 
 def _check(named: Sequence[str], entries: Mapping[str, bytes]) -> None:
-    absent = [path for path in (*_FILES, *named) if path not in entries]
+    absent = [path for path in dict.fromkeys((*_FILES, *named)) if path not in entries]
     if absent:
         raise InputError(
             f"the commit lacks {absent[0]}",
             where=MANIFEST,
-            why=f"{len(absent)} of the files a bundle needs are not there",
-            hint="Commit the file, or correct its path or version in the manifest",
+            why=f"a bundle needs it; lacking in all: {', '.join(absent[:9])}",
+            hint="Commit the file, or correct its path in the manifest",
         )
 
 

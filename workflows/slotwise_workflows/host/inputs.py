@@ -98,7 +98,7 @@ def _check(inputs: Any, schema: Mapping[str, Any], path: Path) -> None:
         for name in schema.get("required", ()):
             if name not in inputs:
                 raise InputError(
-                    f"the input {name} is missing", where=f"{path}#/", hint=_described(known[name])
+                    f"the input {name} is missing", where=f"{path}#", hint=_described(known[name])
                 )
     errors = sorted(
         Draft202012Validator(schema).iter_errors(inputs), key=lambda error: error.json_path

@@ -1,0 +1,246 @@
+"""The verdict table: the first row that applies, for any evidence at all."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from slotwise_workflows.compare.load import Load
+from slotwise_workflows.facts import Facts, Known, Range
+from slotwise_workflows.recommend import codes
+from slotwise_workflows.recommend.evidence import Evidence
+from slotwise_workflows.recommend.recommendation import recommend
+from slotwise_workflows.recommend.thresholds import Thresholds
+from slotwise_workflows.recommend.verdict import TABLE, decide
+from slotwise_workflows.result import Estimate, LengthFigures, Verdict
+
+T = Thresholds()
+
+
+def estimate(low: float, high: float) -> Estimate:
+    return Estimate(estimate=(low + high) / 2, low=low, high=high)
+
+
+def facts(**changes: Any) -> Facts:
+    known = {
+        "serving": Known("self_hosted", "given", "given"),
+        "batches_already": Known(False, "assumed", "unknown"),
+        "mode": Known("online", "given", "given"),
+        "loop": Known("open", "estimated", "in_flight"),
+        "in_flight": 3,
+        "replicas": Known(1, "given", "given"),
+        "slots": Range(8, 8, 8, "given", "given"),
+        "ms_per_token": Range(10, 10, 10, "given", "given"),
+        "max_delay_ms": Range(0, 0, 0, "assumed", "default"),
+    }
+    return Facts(**(known | changes))
+
+
+def load(**changes: Any) -> Load:
+    known = {
+        "waiting": estimate(0.3, 0.3),
+        "utilisation": estimate(0.5, 0.5),
+        "latency_p95_s": {"dynamic": 10.0, "continuous": 5.0},
+        "ttft_p95_s": {"dynamic": 4.0, "continuous": 1.0},
+        "adopt_from_load": 1.5,
+        "servers_for_objective": None,
+    }
+    return Load(**(known | changes))
+
+
+def evidence(**changes: Any) -> Evidence:
+    known: dict[str, Any] = {
+        "requests": 1000,
+        "facts": facts(),
+        "lengths": LengthFigures(mean=200, p50=150, p95=700, max=999, std=210, cv=1.05),
+        "gain": estimate(2.0, 2.2),
+        "gain_few": estimate(2.0, 2.2),
+        "gain_many": estimate(2.0, 2.2),
+        "bound": estimate(2.0, 2.2),
+        "idle_saved": 0.5,
+        "shared": 0.9,
+        "load": load(),
+        "arrivals": None,
+        "segments": {},
+        "prefix_share": None,
+        "prompt_mean": 500.0,
+        "flags": (),
+        "truncated_share": 0.0,
+        "bench": False,
+        "verified": True,
+        "objectives": {},
+    }
+    return Evidence(**(known | changes))
+
+
+def offline() -> Facts:
+    return facts(mode=Known("offline", "given", "given"))
+
+
+@pytest.mark.parametrize(
+    ("case", "verdict", "reason"),
+    [
+        (evidence(requests=71), "insufficient_data", "too_few_requests"),
+        (evidence(gain=None), "insufficient_data", "too_few_requests"),
+        (
+            evidence(facts=facts(serving=Known("managed_api", "given", "given"))),
+            "not_yours",
+            "managed_api",
+        ),
+        (
+            evidence(facts=facts(batches_already=Known(True, "estimated", "engine_signature"))),
+            "already",
+            "batches_continuously",
+        ),
+        (evidence(gain=estimate(0.8, 0.99)), "no_gain", "slower"),
+        (evidence(shared=0.049), "no_gain", "low_load"),
+        (evidence(shared=0.05), "adopt", "gain_waiting"),
+        (evidence(shared=0.0, facts=offline()), "adopt", "gain_offline"),
+        (evidence(gain=estimate(1.0, 1.09)), "conditional", "waiting_only"),
+        (
+            evidence(gain=estimate(1.0, 1.09), load=load(waiting=estimate(0.05, 0.3))),
+            "no_gain",
+            "even_lengths",
+        ),
+        (evidence(gain=estimate(1.0, 1.09), load=None), "no_gain", "even_lengths"),
+        (evidence(load=None), "adopt", "gain_lengths_only"),
+        (evidence(load=load(utilisation=estimate(1.0, 1.2))), "adopt", "gain_overload"),
+        (evidence(objectives={"latency": 9.0}), "adopt", "gain_objective"),
+        (evidence(objectives={"ttft": 3.0}), "adopt", "gain_objective"),
+        (evidence(load=load(waiting=estimate(0.19, 0.3))), "conditional", "from_load"),
+        (evidence(gain=estimate(1.15, 1.5)), "insufficient_data", "interval_wide"),
+        (evidence(gain=estimate(1.15, 1.4)), "marginal", "marginal"),
+        (
+            evidence(
+                gain=estimate(1.05, 1.6),
+                gain_few=estimate(1.05, 1.1),
+                gain_many=estimate(1.5, 1.6),
+                facts=facts(slots=Range(4, 8, 64, "assumed", "assumed_range")),
+            ),
+            "insufficient_data",
+            "slots_decide",
+        ),
+    ],
+)
+def test_each_row(case: Evidence, verdict: str, reason: str) -> None:
+    decision = decide(case, T)
+    assert (decision.verdict, decision.reasons[0].code) == (verdict, reason)
+
+
+def test_an_objective_out_of_reach_still_adopts_and_counts_servers() -> None:
+    case = evidence(objectives={"latency": 3.0}, load=load(servers_for_objective=4))
+    decision = decide(case, T)
+    assert decision.verdict == "adopt"
+    assert decision.reasons[1].code == "objective_out_of_reach"
+    assert decision.reasons[1].numbers["servers"] == 4
+
+
+@st.composite
+def estimates(draw: st.DrawFn, low: float, high: float) -> Estimate:
+    a, b, c = sorted(draw(st.floats(low, high)) for _ in range(3))
+    return Estimate(low=a, estimate=b, high=c)
+
+
+@st.composite
+def any_evidence(draw: st.DrawFn) -> Evidence:
+    slots = draw(
+        st.sampled_from(
+            [Range(8, 8, 8, "given", "given"), Range(4, 8, 64, "assumed", "assumed_range")]
+        )
+    )
+    source = st.sampled_from(["given", "measured", "estimated", "assumed"])
+    known = facts(
+        serving=Known(
+            draw(st.sampled_from(["self_hosted", "managed_api", "unknown"])), draw(source), "given"
+        ),
+        batches_already=Known(draw(st.booleans()), draw(source), "unknown"),
+        mode=Known(draw(st.sampled_from(["online", "offline", "unknown"])), draw(source), "given"),
+        loop=Known(draw(st.sampled_from(["open", "closed", "unknown"])), draw(source), "unknown"),
+        replicas=Known(draw(st.one_of(st.none(), st.integers(1, 9))), draw(source), "unknown"),
+        slots=slots,
+    )
+    gains = st.one_of(st.none(), estimates(0.5, 5.0))
+    loads = st.builds(
+        load,
+        waiting=estimates(-0.5, 1.0),
+        utilisation=estimates(0.0, 3.0),
+        adopt_from_load=st.floats(1, 100),
+        servers_for_objective=st.one_of(st.none(), st.integers(1, 99)),
+    )
+    gain = draw(gains)
+    return evidence(
+        requests=draw(st.integers(1, 500)),
+        facts=known,
+        gain=gain,
+        gain_few=gain and draw(estimates(0.5, 5.0)),
+        gain_many=gain and draw(estimates(0.5, 5.0)),
+        bound=gain and draw(estimates(0.5, 5.0)),
+        shared=draw(st.one_of(st.none(), st.floats(0, 1))),
+        load=draw(st.one_of(st.none(), loads)),
+        objectives=draw(
+            st.dictionaries(st.sampled_from(["latency", "ttft"]), st.floats(0.1, 30), max_size=2)
+        ),
+        truncated_share=draw(st.floats(0, 1)),
+        bench=draw(st.booleans()),
+        flags=draw(st.sampled_from([(), ("biased_missing:stream",), ("time_resolution:3s",)])),
+    )
+
+
+@settings(max_examples=400)
+@given(case=any_evidence())
+def test_exactly_one_row_decides_any_evidence(case: Evidence) -> None:
+    decision = decide(case, T)
+    applied = [position for position, row in enumerate(TABLE) if _applies(row, case)]
+    assert TABLE[applied[0]](case, T) == decision
+    assert decision.verdict in get_args(Verdict)
+    for reason in decision.reasons:
+        assert set(reason.numbers) == set(codes.REASONS[reason.code])
+
+
+def _applies(row: Any, case: Evidence) -> bool:
+    """Rows after the first presuppose a gain, so that they are only asked where there is one."""
+    return (case.gain is not None or row is TABLE[0]) and row(case, T) is not None
+
+
+@settings(max_examples=200)
+@given(case=any_evidence())
+def test_every_recommendation_says_what_to_do_and_how_sure(case: Evidence) -> None:
+    advice = recommend(case, T)
+    assert advice.actions or advice.verdict == "insufficient_data"
+    assert advice.reasons[1].code == "variation"
+    assert advice.confidence in {"high", "medium", "low"}
+    if case.bench and advice.verdict not in {"already", "not_yours"}:
+        assert advice.confidence == "low"
+    assert {fact.name for fact in advice.facts} <= set(codes.FACTS)
+
+
+@settings(max_examples=200)
+@given(case=any_evidence(), shift=st.floats(0.0, 2.0))
+def test_more_gain_never_turns_a_yes_into_a_no(case: Evidence, shift: float) -> None:
+    if case.gain is None or decide(case, T).verdict != "adopt":
+        return
+    more = Estimate(
+        estimate=case.gain.estimate + shift, low=case.gain.low + shift, high=case.gain.high + shift
+    )
+    changed = evidence(
+        **{name: getattr(case, name) for name in Evidence.__slots__} | {"gain": more}
+    )
+    assert decide(changed, T).verdict == "adopt"
+
+
+def test_the_cv_at_which_the_answer_flips_is_exact() -> None:
+    """Halving the spread halves the gain above one: 1 + k (gain - 1)."""
+    advice = recommend(evidence(gain=estimate(2.0, 2.2)), T)
+    flip = next(reason for reason in advice.flip if reason.code == "flip_cv")
+    assert flip.numbers["cv"] == pytest.approx(1.05 * 0.1 / 1.0)
+
+
+def test_equal_lengths_flip_at_the_cv_of_normal_lengths() -> None:
+    equal = LengthFigures(mean=150, p50=150, p95=150, max=150, std=0, cv=0)
+    advice = recommend(evidence(gain=estimate(1.0, 1.0), lengths=equal, load=None), T)
+    flip = next(reason for reason in advice.flip if reason.code == "flip_cv")
+    # the longest of eight standard normals is 1.4236 on average (Teichroew, 1956)
+    assert flip.numbers["cv"] == pytest.approx(0.2 / 1.4236, rel=0.01)

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from slotwise_cli import options
+from slotwise_cli.console import Console
+
 
 def build(
     source: Annotated[
@@ -16,29 +19,42 @@ def build(
         Path | None,
         typer.Option("--output", metavar="FILE.zip", help="dist/slotwise-VERSION.zip if left out."),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No messages on stderr.")] = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Build the bundle of the checked-out commit; the same commit gives the same bytes."""
     from slotwise_listing.build import build_bundle
 
+    console = Console(quiet=quiet)
     bundle = build_bundle(source, output)
-    if not quiet:
-        if bundle.uncommitted:
-            typer.echo("note: the working tree holds changes that are not in the bundle", err=True)
-        typer.echo(
-            f"slotwise {bundle.version}, commit {bundle.commit[:12]}, {bundle.files} files",
-            err=True,
+    if bundle.uncommitted:
+        console.note("note: the working tree holds changes that are not in the bundle")
+    if json:
+        console.json(
+            {
+                "bundle": str(bundle.path),
+                "version": bundle.version,
+                "commit": bundle.commit,
+                "files": bundle.files,
+                "sha256": bundle.sha256,
+            }
         )
-    typer.echo(bundle.path)
+    else:
+        console.out(f"{bundle.path}: {bundle.files} files of commit {bundle.commit[:12]}")
+        console.out(f"SHA-256 {bundle.sha256}")
 
 
 def verify(
     bundle: Annotated[Path, typer.Argument(metavar="FILE.zip", help="A bundle.")],
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing if it is whole.")] = False,
+    json: options.Json = False,
 ) -> None:
     """Check that a bundle is whole and unchanged, before anything of it is unpacked."""
     from slotwise_listing.verify import verify_bundle
 
+    console = Console()
     verified = verify_bundle(bundle)
-    if not quiet:
-        typer.echo(f"whole: {verified.files} files, SHA-256 {verified.sha256}")
+    if json:
+        console.json({"bundle": str(bundle), "files": verified.files, "sha256": verified.sha256})
+    else:
+        console.out(f"{bundle} is whole: {verified.files} files")
+        console.out(f"SHA-256 {verified.sha256}")

@@ -7,6 +7,7 @@ packed again without compression. SHA256SUMS names every other file.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import shutil
@@ -41,6 +42,7 @@ class Bundle:
         version: Of slotwise.
         commit: The commit it was made from, in full.
         files: How many files it holds, SHA256SUMS among them.
+        sha256: Of the zip.
         uncommitted: Whether the working tree held changes that are not in it.
     """
 
@@ -48,6 +50,7 @@ class Bundle:
     version: str
     commit: str
     files: int
+    sha256: str
     uncommitted: bool
 
 
@@ -85,8 +88,10 @@ def build_bundle(source: Path, output: Path | None = None) -> Bundle:
     version = str(manifest["metadata"]["version"])
     path = output or source / "dist" / f"slotwise-{version}.zip"
     _make_parent(path)
-    write_file(path, canonical_zip(dict(sorted(entries.items()))))
-    return Bundle(path, version, commit, len(entries), uncommitted)
+    packed = canonical_zip(dict(sorted(entries.items())))
+    write_file(path, packed)
+    sha256 = hashlib.sha256(packed).hexdigest()
+    return Bundle(path, version, commit, len(entries), sha256, uncommitted)
 
 
 def _git(source: Path, *args: str) -> bytes:

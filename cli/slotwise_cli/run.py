@@ -33,8 +33,8 @@ def run(
 ) -> None:
     """Run a workflow for a host.
 
-    An inputs file goes in, artifacts and events come out. Ends with 0, with 4 where the log holds too
-    little to decide on, or with the code of an error; the last event says the same.
+    An inputs file goes in, artifacts and events come out. Ends with 0, with 4 where the log holds
+    too little to decide on, or with the code of an error; the last event says the same.
     """
     from slotwise_workflows.host.run import run_workflow
 

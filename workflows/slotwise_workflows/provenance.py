@@ -11,6 +11,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
+from slotwise_workflows.config.convert import plain_values
 from slotwise_workflows.errors import UsageError
 from slotwise_workflows.result import InputFile, Provenance
 
@@ -54,7 +55,7 @@ def provenance(
         seed=seed,
         command=without_secrets(command),
         inputs=[InputFile(name=f.name, sha256=f.sha256, bytes=f.size) for f in files],
-        config=_hide(dict(config)),
+        config=_hide(plain_values(dict(config))),
         created=_created(now or (lambda: datetime.now(UTC))),
     )
 

@@ -1,6 +1,7 @@
 """The workload file: read, checked, explained, and turned into what the steps take."""
 
 from slotwise_workflows.config.convert import (
+    plain_values,
     resolved,
     schema,
     to_branding,
@@ -20,6 +21,7 @@ __all__ = [
     "check_workload",
     "field_names",
     "load_workload",
+    "plain_values",
     "resolved",
     "schema",
     "to_branding",

@@ -176,15 +176,23 @@ def _place(workload: WorkloadFile, index: int) -> str:
 
 
 def resolved(workload: WorkloadFile) -> dict[str, Any]:
-    """Every key with the value in force, as plain values; infinity as ``.inf``."""
-    plain = plain_values(workload.model_dump(mode="python"))
-    if not isinstance(plain, dict):
+    """Every key with the value in force; lists as lists, so that YAML can hold it."""
+    listed = _with_lists(workload.model_dump(mode="python"))
+    if not isinstance(listed, dict):
         raise TypeError("a workload file is a mapping")
-    return plain
+    return listed
+
+
+def _with_lists(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _with_lists(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_with_lists(item) for item in value]
+    return value
 
 
 def plain_values(value: Any) -> Any:
-    """The same content as JSON can hold it: tuples as lists, infinities as YAML writes them."""
+    """The same content as JSON can hold it: infinities as the words that YAML writes for them."""
     if isinstance(value, Mapping):
         return {str(key): plain_values(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):

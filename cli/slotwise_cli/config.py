@@ -1,0 +1,134 @@
+"""`slotwise config init, check, schema, show`: the workload file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from slotwise_cli import options
+from slotwise_cli.console import Console, choose_language
+from slotwise_workflows.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+WorkloadArgument = Annotated[Path, typer.Argument(metavar="WORKLOAD.yaml", help="A workload file.")]
+
+
+def init(
+    file: Annotated[
+        Path, typer.Argument(metavar="[FILE]", help="Where to write it; - is standard output.")
+    ] = Path("workload.yaml"),
+    interview: Annotated[
+        bool,
+        typer.Option(
+            "--interview",
+            help="Ask about engine, slots, replicas, delay, objective and price first.",
+        ),
+    ] = False,
+    hearing_sheet: Annotated[
+        Literal["ja", "en"] | None,
+        typer.Option(
+            "--hearing-sheet",
+            metavar="ja|en",
+            help="Print a sheet of questions for a client, as Markdown, and write nothing.",
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the file if it is there.")
+    ] = False,
+    language: options.Language = None,
+    no_input: options.NoInput = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Write a commented workload file to start from."""
+    from slotwise_workflows.config import template
+    from slotwise_workflows.run_directory import write_file
+
+    console = Console(quiet=quiet)
+    if hearing_sheet is not None:
+        typer.echo(template.hearing_sheet(hearing_sheet), nl=False)
+        return
+    if interview and no_input:
+        raise UsageError(
+            "--interview asks, and --no-input forbids it", hint="leave one of them out"
+        )
+    to_stdout = str(file) == "-"
+    if not to_stdout and file.exists() and not force:
+        raise InputError("is there already", where=str(file), hint="--force replaces it")
+    told = choose_language(language)
+    text = template.template(told, _ask(told) if interview else None)
+    if to_stdout:
+        typer.echo(text, nl=False)
+        return
+    write_file(file, text.encode())
+    console.out(f"wrote {file}")
+
+
+def _ask(language: Literal["ja", "en"]) -> Mapping[str, str | None]:
+    """Asks every question until its answer makes sense; the questions go to standard error."""
+    from slotwise_workflows.config.template import interview
+
+    asked = interview(language)
+    typer.echo(asked.intro, err=True)
+    answers: dict[str, str | None] = {}
+    for question in asked.questions:
+        while question.key not in answers:
+            said = typer.prompt(question.text, default="", show_default=False, err=True)
+            try:
+                answers[question.key] = asked.parse(question, said)
+            except ValueError as error:
+                typer.echo(str(error), err=True)
+    return answers
+
+
+def check(
+    workload: WorkloadArgument,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Check a workload file and list all that is wrong with it, each with its line."""
+    from slotwise_workflows.config import check_workload, without_effect
+
+    console = Console(quiet=quiet)
+    file, faults = check_workload(workload)
+    if json:
+        found = [{"where": fault.where, "what": fault.what, "hint": fault.hint} for fault in faults]
+        console.json({"valid": not faults, "faults": found})
+    else:
+        for fault in faults[:-1]:
+            typer.echo(f"error: {fault}", err=True)
+        if faults:  # the last one also ends the command, with its exit code
+            raise faults[-1]
+    if faults:
+        raise typer.Exit(faults[0].exit_code)
+    if file is not None:
+        for said in without_effect(file):
+            console.note(f"note: {said}")
+    if not json:
+        console.out(f"{workload}: valid")
+
+
+def schema() -> None:
+    """Print the JSON Schema of workload files, for editors."""
+    from slotwise_workflows.config import schema as workload_schema
+
+    Console().json(workload_schema())
+
+
+def show(
+    workload: WorkloadArgument,
+    json: options.Json = False,
+) -> None:
+    """Print a workload file with every key and the value in force."""
+    from slotwise_workflows.config import load_workload, plain_values, resolved
+
+    every = resolved(load_workload(workload))
+    if json:
+        Console().json(plain_values(every))
+        return
+    import yaml
+
+    typer.echo(yaml.safe_dump(every, sort_keys=False, allow_unicode=True), nl=False)

@@ -1,0 +1,218 @@
+"""`slotwise diagnose`: a log in, a verdict and a report out."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from slotwise_cli import options
+from slotwise_cli.console import Console, choose_language
+from slotwise_workflows.errors import UsageError
+
+if TYPE_CHECKING:
+    from slotwise_workflows.config import WorkloadFile
+    from slotwise_workflows.given import Given
+    from slotwise_workflows.report import Branding
+    from slotwise_workflows.traffic import ReadOptions
+
+NOT_ENOUGH_DATA = 4
+
+
+def diagnose(
+    logs: options.LogsIfAny = None,
+    workload: Annotated[
+        Path | None,
+        typer.Option("--workload", metavar="FILE", help="A workload file; options go before it."),
+    ] = None,
+    slots: Annotated[
+        int | None,
+        typer.Option(
+            "--slots", min=1, max=65_536, metavar="N", help="Requests one server runs at once."
+        ),
+    ] = None,
+    ms_per_token: Annotated[
+        float | None,
+        typer.Option("--ms-per-token", metavar="MS", help="Time one output token takes."),
+    ] = None,
+    replicas: Annotated[
+        int | None,
+        typer.Option(
+            "--replicas", min=1, max=10_000, metavar="N", help="Servers behind the balancer."
+        ),
+    ] = None,
+    max_delay_ms: Annotated[
+        float | None,
+        typer.Option(
+            "--max-delay-ms",
+            min=0,
+            metavar="MS",
+            help="How long a batch that is not full waits today; inf: until it is full.",
+        ),
+    ] = None,
+    serving: Annotated[
+        Literal["self_hosted", "managed_api", "unknown"] | None,
+        typer.Option(
+            "--serving", metavar="self_hosted|managed_api|unknown", help="Who runs the server."
+        ),
+    ] = None,
+    mode: Annotated[
+        Literal["online", "offline"] | None,
+        typer.Option(
+            "--mode", metavar="online|offline", help="Users wait, or a job is to be done."
+        ),
+    ] = None,
+    latency_p95_s: Annotated[
+        float | None,
+        typer.Option("--latency-p95-s", metavar="S", help="Objective for 95 % of whole answers."),
+    ] = None,
+    ttft_p95_s: Annotated[
+        float | None,
+        typer.Option("--ttft-p95-s", metavar="S", help="Objective for 95 % of first tokens."),
+    ] = None,
+    format_: options.Format = "auto",
+    map_: options.Map = None,
+    time_unit: options.TimeUnit = None,
+    time_zone: options.TimeZone = None,
+    decimal: options.Decimal = None,
+    where: options.Where = None,
+    segment: options.Segment = None,
+    allow_truncated: options.AllowTruncated = False,
+    client: options.Client = None,
+    prepared_by: options.PreparedBy = None,
+    formats: options.Formats = None,
+    output_dir: options.OutputDir = None,
+    language: options.Language = None,
+    seed: options.Seed = 0,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    no_input: options.NoInput = False,  # noqa: ARG001 - it never asks
+) -> None:
+    """Read a log, answer, and write the report.
+
+    Does continuous batching help this traffic? What is not told is read off the log where it can
+    be, or carried as a range. Ends with 4 where the log holds too little to decide on; the report
+    is written all the same.
+    """
+    from slotwise_cli.listening import console_listener
+    from slotwise_cli.reading import name_of, read_options
+    from slotwise_cli.reporting import branding_of, report_formats
+    from slotwise_cli.summary import verdict_lines
+    from slotwise_workflows.config import load_workload, to_logs, to_read_options, without_effect
+    from slotwise_workflows.pipeline import run_diagnose
+    from slotwise_workflows.recommend.thresholds import Thresholds
+    from slotwise_workflows.run_directory import default_directory, prepare_directory
+    from slotwise_workflows.traffic import ReadOptions
+
+    console = Console(quiet=quiet)
+    file = load_workload(workload) if workload is not None else None
+    paths = list(logs or (to_logs(file) if file is not None else ()))
+    if not paths:
+        raise _no_log(workload)
+    given = _given(
+        file,
+        slots=slots,
+        ms_per_token=ms_per_token,
+        replicas=replicas,
+        max_delay_ms=max_delay_ms,
+        serving=serving,
+        mode=mode,
+        latency_p95_s=latency_p95_s,
+        ttft_p95_s=ttft_p95_s,
+    )
+    reading = read_options(
+        to_read_options(file) if file is not None else ReadOptions(),
+        format_=format_,
+        map_=map_,
+        time_unit=time_unit,
+        time_zone=time_zone,
+        decimal=decimal,
+        where=where,
+        segment=segment,
+        allow_truncated=allow_truncated,
+    )
+    configured: dict[str, Any] = file.report.model_dump() if file is not None else {}
+    told = choose_language(language, configured.get("language"))
+    written = report_formats(formats, configured.get("formats"))
+    branding = branding_of(configured, client=client, prepared_by=prepared_by)
+    thresholds = file.thresholds if file is not None else Thresholds()
+    name = file.name if file is not None and "name" in file.model_fields_set else name_of(paths)
+    directory = prepare_directory(output_dir or default_directory(name))
+    for said in without_effect(file) if file is not None else ():
+        console.note(f"note: {said}")
+
+    with console_listener(console) as on_event:
+        result = run_diagnose(
+            logs=paths,
+            read_options=reading,
+            given=given,
+            thresholds=thresholds,
+            name=name,
+            seed=seed,
+            output_dir=directory,
+            language=told,
+            formats=written,
+            branding=branding,
+            command=["slotwise", *sys.argv[1:]],
+            config=_in_force(file, given, reading, told, written, branding),
+            on_event=on_event,
+        )
+    if json:
+        console.json(result)
+    else:
+        for line in verdict_lines(result, told):
+            console.out(line)
+        console.out(f"Report: {directory / 'report.html'}")
+    if result.verdict == "insufficient_data":
+        raise typer.Exit(NOT_ENOUGH_DATA)
+
+
+def _no_log(workload: Path | None) -> UsageError:
+    if workload is None:
+        return UsageError("no log given", hint="slotwise diagnose LOG, or --workload FILE")
+    return UsageError(
+        "the workload file has synthetic traffic, and a diagnosis reads a log",
+        where=str(workload),
+        hint="give a log, or use `slotwise simulate`",
+    )
+
+
+def _given(file: WorkloadFile | None, **options: Any) -> Given:
+    """What the workload file says of the server, with the options put over it."""
+    from slotwise_workflows.config import to_given
+    from slotwise_workflows.given import Given
+
+    for name in ("ms_per_token", "latency_p95_s", "ttft_p95_s"):
+        value = options[name]
+        if value is not None and not 0 < value < float("inf"):
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} must be a finite number above 0, not {value}")
+    delay = options["max_delay_ms"]
+    if delay is not None and not delay >= 0:  # "nan" is a number to the command line
+        raise UsageError(f"--max-delay-ms must be a number from 0, or inf, not {delay}")
+    said = {name: value for name, value in options.items() if value is not None}
+    return replace(to_given(file) if file is not None else Given(), **said)
+
+
+def _in_force(
+    file: WorkloadFile | None,
+    given: Given,
+    reading: ReadOptions,
+    language: str,
+    formats: tuple[str, ...],
+    branding: Branding,
+) -> dict[str, Any]:
+    """Every setting, as provenance keeps it."""
+    from slotwise_workflows.config import resolved
+
+    settings: dict[str, Any] = {
+        "server": asdict(given),
+        "reading": {**asdict(reading), "map": dict(reading.map)},
+        "report": {"language": language, "formats": formats, **asdict(branding)},
+    }
+    if file is not None:
+        settings["workload"] = resolved(file)
+    return settings

@@ -1,0 +1,82 @@
+"""The one place where a fault becomes a line on standard error and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from slotwise_cli.console import one_line
+from slotwise_workflows.errors import Cancelled, SlotwiseError
+
+# Usage errors, which Typer prints itself and turns into exit code 2. The class has no public name
+# in all the versions that are supported.
+_TyperFault: type[BaseException] = typer.BadParameter.__mro__[2]
+
+
+class Commands(TyperGroup):
+    """The top of the command line: every command runs inside `exit_codes`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Lets ``--debug`` stand anywhere: whoever needs it just met a fault, and appends it."""
+        end = args.index("--") if "--" in args else len(args)
+        if "--debug" in args[:end]:
+            rest = [word for word in args[:end] if word != "--debug"]
+            args = ["--debug", *rest, *args[end:]]
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs a command."""
+        with exit_codes(debug=bool(ctx.params.get("debug"))):
+            return super().invoke(ctx)
+
+
+@contextmanager
+def exit_codes(*, debug: bool) -> Iterator[None]:
+    """Turns what the block raises into one line on standard error and an exit code.
+
+    Args:
+        debug: Whether to print the traceback before the line.
+
+    Raises:
+        typer.Exit: With the fault's exit code: that of the `SlotwiseError`, 130 after Ctrl-C, 1
+            for what should not have happened.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except (typer.Exit, typer.Abort, _TyperFault):
+        raise
+    except SlotwiseError as error:
+        raise _exit(f"error: {error}", error.exit_code, debug=debug) from None
+    except (KeyboardInterrupt, EOFError):
+        raise _exit("cancelled", Cancelled.exit_code, debug=debug) from None
+    except BrokenPipeError:
+        # The reader has enough (`| head`). What is still buffered must not fail at shutdown.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from None
+    except Exception as error:
+        raise _exit(_internal(error), 1, debug=debug) from None
+
+
+def _exit(line: str, code: int, *, debug: bool) -> typer.Exit:
+    if debug:
+        traceback.print_exc()
+    typer.echo(one_line(line), err=True)
+    return typer.Exit(code)
+
+
+def _internal(error: Exception) -> str:
+    """Names the kind of fault and its place; its text could quote a log, so it is left out."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"internal error: {type(error).__name__} in {Path(place.filename).name}:{place.lineno}. "
+        "This is a fault of slotwise: run again with --debug and report what it prints"
+    )

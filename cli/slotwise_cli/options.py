@@ -1,0 +1,94 @@
+"""The options that several commands share, each written once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+_READING = "Reading the log"
+_SERVER = "The server"
+
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print the machine-readable result, and only that, on stdout."),
+]
+OutputDir = Annotated[
+    Path | None,
+    typer.Option("--output-dir", metavar="DIR", help="Where files are written; made if missing."),
+]
+Language = Annotated[
+    Literal["ja", "en"] | None,
+    typer.Option("--language", metavar="ja|en", help="Of the report; the locale's if left out."),
+]
+Seed = Annotated[
+    int,
+    typer.Option(
+        "--seed", min=0, metavar="N", help="Of every random draw; same seed, same result."
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No messages or progress on stderr.")]
+NoInput = Annotated[
+    bool, typer.Option("--no-input", help="Never ask anything; fail where an answer is needed.")
+]
+Client = Annotated[
+    str | None, typer.Option("--client", metavar="NAME", help="For whom the report is.")
+]
+PreparedBy = Annotated[
+    str | None, typer.Option("--prepared-by", metavar="NAME", help="Who hands the report over.")
+]
+Formats = Annotated[
+    str | None,
+    typer.Option("--formats", metavar="LIST", help="Of the report, with commas: html,md."),
+]
+
+Logs = Annotated[
+    list[str],
+    typer.Argument(metavar="LOG...", help="Files, patterns or directories; - is standard input."),
+]
+LogsIfAny = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[LOG]...", help="Files, patterns or directories; - is standard input."),
+]
+Format = Annotated[
+    str, typer.Option("--format", metavar="ID", help="The log's format; auto looks at the content.")
+]
+Map = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map",
+        metavar="FIELD=COLUMN",
+        help="Where a field stands in a table of one's own, e.g. arrival=ts. Repeatable.",
+    ),
+]
+TimeUnit = Annotated[
+    Literal["auto", "s", "ms", "us", "ns"] | None,
+    typer.Option("--time-unit", metavar="auto|s|ms|us|ns", help="Unit of numeric times."),
+]
+TimeZone = Annotated[
+    str | None,
+    typer.Option("--tz", metavar="ZONE", help="Of times that name none, e.g. Asia/Tokyo; UTC."),
+]
+Decimal = Annotated[
+    Literal["auto", ".", ","] | None,
+    typer.Option("--decimal", metavar="auto|.|,", help="Decimal sign of a CSV's numbers."),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where",
+        metavar="COLUMN=VALUE",
+        help="Only rows like this; also != < <= > >=. Repeatable.",
+    ),
+]
+Segment = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--segment", metavar="COLUMN", help="Split the results by this column. Repeatable."
+    ),
+]
+AllowTruncated = Annotated[
+    bool,
+    typer.Option("--allow-truncated", help="Read a gzip file that ends early up to its cut."),
+]

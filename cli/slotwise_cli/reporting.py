@@ -1,0 +1,52 @@
+"""What the report options of the command line mean, over what a file or a run said before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from slotwise_workflows.errors import UsageError
+
+if TYPE_CHECKING:
+    from slotwise_workflows.report import Branding
+
+FORMATS = ("html", "md")
+
+
+def report_formats(option: str | None, configured: Sequence[str] | None) -> tuple[str, ...]:
+    """The formats to write.
+
+    Raises:
+        UsageError: One of them is not written by this version.
+    """
+    wanted = tuple(option.replace(" ", "").split(",")) if option else tuple(configured or FORMATS)
+    unknown = [name for name in wanted if name not in FORMATS]
+    if unknown:
+        place = "--formats" if option else "report.formats"
+        raise UsageError(
+            f"{place}: this version writes no {unknown[0]!r} report",
+            hint=f"choose from {', '.join(FORMATS)}",
+        )
+    return tuple(dict.fromkeys(wanted))
+
+
+def branding_of(
+    settings: Mapping[str, Any], *, client: str | None, prepared_by: str | None
+) -> Branding:
+    """Names on the report: the options' where given, else those of the settings."""
+    from slotwise_workflows.report import Branding
+
+    return Branding(
+        client=client if client is not None else str(settings.get("client") or ""),
+        prepared_by=(
+            prepared_by if prepared_by is not None else str(settings.get("prepared_by") or "")
+        ),
+    )
+
+
+def settings_of_run(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The report's settings in a run's configuration: a person's run, or a host's."""
+    for key in ("report", "inputs"):
+        if isinstance(config.get(key), dict):
+            return dict(config[key])
+    return {}

@@ -24,6 +24,10 @@ JOB_SPAN_S = 10.0
 # In flight at one level for this share of the busy time, and never above: a cap, not chance.
 CAPPED_SHARE = 0.5
 CAP_FROM = 3
+# An estimate of the pace needs so many timed answers; no server decodes one faster than this, so
+# that a quicker answer came from a cache.
+FEWEST_TIMED = 10
+FASTEST_MS_PER_TOKEN = 0.2
 
 _MANAGED_PROVIDERS = frozenset(
     {"anthropic", "azure", "azure_ai", "azure_openai", "bedrock", "aws.bedrock", "az.ai.openai"}
@@ -231,15 +235,18 @@ def _ms_per_token(traffic: Traffic, given: Given) -> Range:
     decoding = timed.filter(pl.col("ttft") < pl.col("latency")).select(
         ((pl.col("latency") - pl.col("ttft")) / (pl.col("tokens") - 1)).alias("s")
     )["s"]
-    if len(decoding) >= 10:
-        low, value, high = (float(q) * 1e3 for q in np.percentile(decoding, (10, 50, 90)))
+    if len(decoding) >= FEWEST_TIMED:
+        # Members of a batch that is released together also wait for its longest, so the faster
+        # requests show the pace, not the mean or the median.
+        low, value, high = (float(q) * 1e3 for q in np.percentile(decoding, (2, 10, 50)))
         return Range(low, value, high, "estimated", "decode_time")
-    # Without a first token, the fastest long answers show the pace: others also waited.
+    # Without a first token, the fastest long answer shows the pace: all others also queued.
     long = timed.filter(pl.col("tokens") >= pl.col("tokens").median())
-    if long.height >= 10:
-        pace = (long["latency"] / long["tokens"]).to_numpy()
-        low, value, high = (float(q) * 1e3 for q in np.percentile(pace, (0, 2, 10)))
-        return Range(low, value, high, "estimated", "latency_envelope")
+    pace_ms = (long["latency"] / long["tokens"]).to_numpy() * 1e3
+    pace_ms = pace_ms[pace_ms >= FASTEST_MS_PER_TOKEN]
+    if len(pace_ms) >= FEWEST_TIMED:
+        fastest, later = (float(q) for q in np.percentile(pace_ms, (0, 2)))
+        return Range(fastest, fastest, later, "estimated", "latency_envelope")
     low, value, high = ASSUMED_MS_PER_TOKEN
     return Range(low, value, high, "assumed", "assumed_range")
 

@@ -1,0 +1,148 @@
+"""Facts read off a log: each on a log made by a server of which the fact is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from slotwise_sim import Continuous, Dynamic, PerToken, Policy, Static, simulate
+from slotwise_sim.article import article_workload
+from slotwise_workflows.facts import gather
+from slotwise_workflows.given import Given
+from slotwise_workflows.traffic.model import Traffic, made_traffic
+
+
+def served(policy: Policy, *, load: float, first_tokens: bool) -> Traffic:
+    """The article's requests at 8 ms a token, logged by a server of eight slots."""
+    workload = article_workload()
+    workload = replace(workload, arrival_s=workload.arrival_s / load)
+    outcome = simulate(workload, policy, PerToken(8.0), slots=8)
+    columns = {"e2e_latency": outcome.end_s - outcome.arrival_s}
+    if first_tokens:
+        columns["gen_ai.response.time_to_first_chunk"] = outcome.first_token_s - outcome.arrival_s
+    traffic = made_traffic(workload, format_id="made")
+    return replace(
+        traffic, table=traffic.table.with_columns(**{k: pl.Series(v) for k, v in columns.items()})
+    )
+
+
+@pytest.mark.parametrize(
+    "policy", [Static(), Dynamic(0.0), Dynamic(0.0, release="own"), Continuous()]
+)
+@pytest.mark.parametrize("load", [0.1, 0.3, 1.0, 4.0])
+@pytest.mark.parametrize("first_tokens", [True, False])
+def test_the_pace_of_a_server_is_the_lower_envelope(
+    policy: Policy, load: float, first_tokens: bool
+) -> None:
+    """The mean of latency / tokens of these logs is up to 900 ms; the server's pace is 8 ms."""
+    pace = gather(served(policy, load=load, first_tokens=first_tokens), Given()).ms_per_token
+    assert pace.value == pytest.approx(8.0, rel=0.25)
+    assert pace.source == "estimated"
+    assert pace.basis == ("decode_time" if first_tokens else "latency_envelope")
+    assert pace.low <= pace.value <= pace.high
+
+
+def test_a_cached_answer_does_not_set_the_pace() -> None:
+    log = served(Continuous(), load=0.3, first_tokens=False)
+    longest = int(log.table["gen_ai.usage.output_tokens"].arg_max() or 0)
+    latency = log.table["e2e_latency"].to_list()
+    latency[longest] = 0.004
+    log = replace(log, table=log.table.with_columns(e2e_latency=pl.Series(latency)))
+    assert gather(log, Given()).ms_per_token.value == pytest.approx(8.0)
+
+
+def test_what_nobody_tells_is_a_labelled_range() -> None:
+    facts = gather(made_traffic(article_workload(), format_id="made"), Given())
+    assert facts.ms_per_token.source == "assumed"
+    assert facts.ms_per_token.low < facts.ms_per_token.value < facts.ms_per_token.high
+    assert facts.slots.source == "assumed"
+    assert (facts.slots.low, facts.slots.value) == (4, 8)
+    assert facts.replicas.value is None
+    assert facts.serving.value == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "value"),
+    [
+        (Given(slots=3), "slots", 3),
+        (Given(ms_per_token=7.5), "ms_per_token", 7.5),
+        (Given(max_delay_ms=50.0), "max_delay_ms", 50.0),
+    ],
+)
+def test_what_the_user_tells_has_no_range(given: Given, name: str, value: float) -> None:
+    span = getattr(gather(served(Static(), load=1.0, first_tokens=True), given), name)
+    assert (span.low, span.value, span.high) == (value, value, value)
+    assert span.source == "given"
+
+
+def test_describing_one_server_means_one_server() -> None:
+    log = made_traffic(article_workload(), format_id="made")
+    replicas = gather(log, Given(slots=8)).replicas
+    assert (replicas.value, replicas.source) == (1, "assumed")
+    assert gather(log, Given(slots=8, replicas=5)).replicas.value == 5
+
+
+def test_requests_in_flight_bound_the_slots_that_were_used() -> None:
+    """A continuous server at low load never held more requests than it shows in flight."""
+    log = served(Continuous(), load=0.1, first_tokens=False)
+    start = log.table["start_time"].to_numpy() / 1e9
+    end = start + log.table["e2e_latency"].to_numpy()
+    most = max(int(((start <= t) & (end > t)).sum()) for t in start)
+    facts = gather(log, Given())
+    assert facts.in_flight == most
+    assert facts.slots.high == max(4, most)
+    assert facts.slots.basis == "in_flight"
+    assert facts.loop.value == "open"
+
+
+def test_an_overloaded_queue_is_not_taken_for_a_closed_loop() -> None:
+    facts = gather(served(Static(), load=1.0, first_tokens=False), Given())
+    assert facts.loop.value == "open"
+
+
+@pytest.mark.parametrize(
+    ("span_s", "mode"), [(0.0, "offline"), (10.0, "offline"), (600.0, "online")]
+)
+def test_everything_at_once_is_a_job(span_s: float, mode: str) -> None:
+    workload = article_workload()
+    at = np.linspace(0, span_s, len(workload))
+    log = made_traffic(replace(workload, arrival_s=at), format_id="made")
+    assert gather(log, Given()).mode.value == mode
+
+
+@pytest.mark.parametrize(
+    ("model", "serving"),
+    [
+        ("gpt-4o", "managed_api"),
+        ("gpt-3.5-turbo", "managed_api"),
+        ("GPT-4", "managed_api"),
+        ("ChatGPT", "managed_api"),
+        ("o3-mini", "managed_api"),
+        ("us.anthropic.claude-3-5-haiku-20241022-v1:0", "managed_api"),
+        ("vertex_ai/gemini-2.5-pro", "managed_api"),
+        ("gpt-oss-120b", "unknown"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "unknown"),
+        ("Qwen3-30B-A3B-Instruct-2507", "unknown"),
+        ("mistralai/Mistral-7B-Instruct-v0.3", "unknown"),
+        ("google/gemma-3-27b-it", "unknown"),
+        ("gpt2", "unknown"),
+        ("gpt-j-6b", "unknown"),
+    ],
+)
+def test_a_models_name_tells_who_can_run_it(model: str, serving: str) -> None:
+    log = made_traffic(article_workload(), format_id="made")
+    named = log.table.with_columns(pl.lit(model).alias("gen_ai.response.model"))
+    assert gather(replace(log, table=named), Given()).serving.value == serving
+
+
+def test_most_of_the_traffic_decides_who_runs_it() -> None:
+    log = made_traffic(article_workload(), format_id="made")
+    providers: list[Any] = ["openai"] * 200 + ["vllm"] * 400
+    named = log.table.with_columns(pl.Series("gen_ai.provider.name", providers))
+    facts = gather(replace(log, table=named), Given())
+    assert facts.batches_already.value
+    assert facts.serving.value == "self_hosted"

@@ -204,8 +204,25 @@ def plain_values(value: Any) -> Any:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of a workload file, for editors."""
+    published = WorkloadFile.model_json_schema()
+    for part in (published, *published["$defs"].values()):
+        for body in (part, *part.get("anyOf", ())):
+            required = body.get("required", ())
+            for key, value in body.get("properties", {}).items():
+                if key not in required:
+                    body["properties"][key] = _or_null(value)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": SCHEMA_ID,
-        **WorkloadFile.model_json_schema(),
+        **published,
     }
+
+
+def _or_null(value: dict[str, Any]) -> dict[str, Any]:
+    """Null is the same as left out: a section may stand there with all its keys commented out."""
+    beside = ("description", "default", "title")
+    told: dict[str, Any] = {key: value[key] for key in beside if key in value}
+    rest = {key: item for key, item in value.items() if key not in told}
+    if {"type": "null"} in rest.get("anyOf", ()):
+        return value
+    return {**told, "anyOf": [rest, {"type": "null"}]}

@@ -8,15 +8,19 @@ page and the JSON Schema are checked against them.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
     PrivateAttr,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
     field_validator,
+    model_serializer,
     model_validator,
 )
 
@@ -38,8 +42,8 @@ def _one_or_many(value: Any) -> Any:
 
 
 Whole = Annotated[int, BeforeValidator(_integral)]
-Count = Annotated[int, BeforeValidator(_integral), Field(ge=1)]
-Tokens = Annotated[int, BeforeValidator(_integral), Field(ge=0, le=10_000_000)]
+Count = Annotated[int, Field(ge=1), BeforeValidator(_integral)]
+Tokens = Annotated[int, Field(ge=0, le=10_000_000), BeforeValidator(_integral)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 # Lists of YAML become tuples; strict validation would refuse them otherwise.
@@ -64,7 +68,28 @@ class Config(BaseModel):
 
 
 class OneOf(Config):
-    """A choice: exactly one of the keys is there."""
+    """A choice: exactly one of the keys is there, and only that one is written out again."""
+
+    words: ClassVar[tuple[str, ...]] = ()  # keys that may stand alone, as words
+
+    @model_serializer(mode="wrap")
+    def _chosen(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in serialize(self).items() if value is not None}
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: Any, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """The schema says "one of" too; ``weight`` of a mixture's part stands beside the choice."""
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        choices = [name for name in cls.model_fields if name != "weight"]
+        schema["oneOf"] = [{"required": [name]} for name in choices]
+        if cls.words:
+            return {
+                "anyOf": [{"enum": list(cls.words)}, schema],
+                "description": schema["description"],
+            }
+        return schema
 
     @model_validator(mode="after")
     def _exactly_one(self) -> OneOf:
@@ -134,6 +159,8 @@ class GammaRate(Rate):
 
 class Arrivals(OneOf):
     """How requests arrive. ``upfront`` may also be written as a word."""
+
+    words = ("upfront",)
 
     constant: Rate | None = Field(None, description="equal gaps")
     poisson: Rate | None = Field(None, description="independent arrivals")
@@ -220,7 +247,7 @@ class Lengths(SimpleLengths):
 class Synthetic(Config):
     """Made-up traffic."""
 
-    requests: Annotated[int, BeforeValidator(_integral), Field(ge=1, le=MOST_REQUESTS)] = Field(
+    requests: Annotated[int, Field(ge=1, le=MOST_REQUESTS), BeforeValidator(_integral)] = Field(
         description="how many requests"
     )
     arrivals: Arrivals = Field(description="how they arrive")
@@ -230,16 +257,20 @@ class Synthetic(Config):
     )
     max_tokens: Count | None = Field(None, description="the cap every request is sent with")
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Synthetic:
-        if self.output_tokens.smallest() < 1:
-            raise ValueError("output_tokens must be at least 1; a request that yields none is none")
-        times = self.arrivals.trace
-        if times is not None and len(times) != self.requests:
-            raise ValueError(
-                f"arrivals.trace holds {len(times)} times for {self.requests} requests"
-            )
-        return self
+    @field_validator("arrivals")
+    @classmethod
+    def _a_time_each(cls, arrivals: Arrivals, info: ValidationInfo) -> Arrivals:
+        requests = info.data.get("requests")  # missing where it is wrong itself
+        if arrivals.trace is not None and requests not in (None, len(arrivals.trace)):
+            raise ValueError(f"trace holds {len(arrivals.trace)} times for {requests} requests")
+        return arrivals
+
+    @field_validator("output_tokens")
+    @classmethod
+    def _some_output(cls, lengths: Lengths) -> Lengths:
+        if lengths.smallest() < 1:
+            raise ValueError("must be at least 1 token; a request without output is not one")
+        return lengths
 
 
 class Traffic(OneOf):
@@ -291,13 +322,13 @@ class Server(Config):
     mode: Literal["online", "offline"] | None = Field(
         None, description="users wait, or a job is to be finished; inferred if left out"
     )
-    replicas: Annotated[int, BeforeValidator(_integral), Field(ge=1, le=10_000)] | None = Field(
+    replicas: Annotated[int, Field(ge=1, le=10_000), BeforeValidator(_integral)] | None = Field(
         None, description="servers of this kind behind one balancer"
     )
     balancer: Literal["round_robin", "least_busy"] = Field(
         "round_robin", description="how requests are spread over replicas"
     )
-    slots: Annotated[int, BeforeValidator(_integral), Field(ge=1, le=65_536)] | None = Field(
+    slots: Annotated[int, Field(ge=1, le=65_536), BeforeValidator(_integral)] | None = Field(
         None, description="requests one server runs at once"
     )
     cost: Cost | None = Field(None, description="what a token or an iteration costs")
@@ -340,6 +371,8 @@ class ContinuousOptions(Config):
 class PolicyEntry(OneOf):
     """One policy: its name, or its name with options."""
 
+    words = ("static", "dynamic", "continuous")
+
     static: StaticOptions | None = Field(None, description="full batches start and end together")
     dynamic: DynamicOptions | None = Field(None, description="batches may start short")
     continuous: ContinuousOptions | None = Field(
@@ -374,13 +407,13 @@ class Sweep(Config):
     """A grid of servers and loads."""
 
     slots: Annotated[
-        tuple[Annotated[int, BeforeValidator(_integral), Field(ge=1, le=65_536)], ...],
+        tuple[Annotated[int, Field(ge=1, le=65_536), BeforeValidator(_integral)], ...],
         Field(strict=False, min_length=1),
     ] = Field((4, 8, 16, 32), description="slots to try")
     load: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1)] = Field(
         (0.25, 0.5, 1.0, 2.0), description="times today's arrival rate"
     )
-    replications: Annotated[int, BeforeValidator(_integral), Field(ge=1, le=100_000)] = Field(
+    replications: Annotated[int, Field(ge=1, le=100_000), BeforeValidator(_integral)] = Field(
         20, description="resampled traffics a point"
     )
 

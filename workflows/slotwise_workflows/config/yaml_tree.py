@@ -196,16 +196,17 @@ def _finish(
     event: Any, stack: list[_Open], anchors: Mapping[str, Node], where: str
 ) -> tuple[Node | None, str | None]:
     """The value that is complete with this event, if any, and the anchor it may be called by."""
+    line: int = event.start_mark.line + 1
     if isinstance(event, yaml.ScalarEvent):
-        line = event.start_mark.line + 1
         return Node(_scalar(event, where), line, {}, {}, 1), event.anchor
     if isinstance(event, yaml.CollectionEndEvent):
         ended = stack.pop()
         return ended.close(), ended.anchor
     if isinstance(event, yaml.AliasEvent):
-        if event.anchor not in anchors:
-            raise ConfigError(f"alias *{event.anchor[:40]} names nothing before it", where=where)
-        return anchors[event.anchor], None
+        name = str(event.anchor)
+        if name not in anchors:
+            raise ConfigError(f"alias *{name[:40]} names nothing before it", where=where)
+        return anchors[name], None
     return None, None
 
 

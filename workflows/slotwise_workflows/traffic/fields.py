@@ -1,0 +1,322 @@
+"""Reading one field out of one record: paths, small expressions, and what a value means.
+
+A *path* names a key or a column, with dots for nesting: ``usage.prompt_tokens``. Keys that hold
+dots themselves (``gen_ai.usage.input_tokens``) are found first; a JSON string is looked through as
+if it were the object it spells; of a list, the first item that has the rest of the path answers.
+
+A *spec* is a path, or a little more::
+
+    latencyMs [ms]                              a duration with its unit
+    input_tokens + cache_read_input_tokens      the first term must be there, others may be missing
+    last_token_ts - queued_ts                   all terms must be there
+    usageDetails.output*                        the sum of every key that starts so
+    inference_time / time_per_token             a ratio
+
+Nothing is ever evaluated: a Python dict's repr is read as a literal, never as code.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+Record = Mapping[str, Any]
+Getter = Callable[[Record], Any]
+
+SECONDS: Mapping[str, Decimal] = {
+    "ns": Decimal("1e-9"),
+    "us": Decimal("1e-6"),
+    "µs": Decimal("1e-6"),
+    "μs": Decimal("1e-6"),
+    "ms": Decimal("1e-3"),
+    "s": Decimal(1),
+    "m": Decimal(60),
+    "min": Decimal(60),
+    "h": Decimal(3600),
+}
+MOST_TOKENS = 2**31
+_MISSING_WORDS = frozenset(
+    {"", "null", "none", "nan", "n/a", "na", "-", "--", "unknown", "undefined", "nil", "(null)"}
+)
+_TRUE = frozenset({"true", "1", "yes", "t", "y"})
+_FALSE = frozenset({"false", "0", "no", "f", "n"})
+_LONGEST_NESTED = 1 << 20
+_DEEPEST = 12
+_GROUPED_COMMA = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.0*)?")
+_GROUPED_DOT = re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,0*)?")
+_GROUPED_SPACE = re.compile(r"[+-]?\d{1,3}([ \u00a0\u202f\u2009'’]\d{3})+")
+_DURATION = re.compile(r"([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(ns|us|µs|μs|ms|s|min|m|h)")
+
+
+class AmbiguousNumberError(ValueError):
+    """A number whose dot may group thousands or mark decimals."""
+
+
+# --- paths ---------------------------------------------------------------------------------------
+
+
+def lookup(record: Any, path: str, depth: int = 0) -> Any:
+    """The value at ``path``, or None; see the module's docstring for what is looked through."""
+    if isinstance(record, Mapping):
+        if path in record:
+            return record[path]
+        if depth > _DEEPEST:
+            return None
+        dot = path.find(".")
+        while dot > 0:
+            head = path[:dot]
+            if head in record:
+                found = lookup(record[head], path[dot + 1 :], depth + 1)
+                if found is not None:
+                    return found
+            dot = path.find(".", dot + 1)
+        return None
+    if isinstance(record, str):
+        nested = parse_nested(record)
+        return None if nested is None else lookup(nested, path, depth + 1)
+    if isinstance(record, list) and depth <= _DEEPEST:
+        for item in record:
+            found = lookup(item, path, depth + 1)
+            if found is not None:
+                return found
+    return None
+
+
+def has(record: Any, path: str) -> bool:
+    """Whether ``path`` exists, be its value null."""
+    if not isinstance(record, Mapping):
+        return lookup(record, path) is not None
+    if path in record:
+        return True
+    dots = [i for i, letter in enumerate(path) if letter == "."]
+    return any(path[:i] in record and has(record[path[:i]], path[i + 1 :]) for i in dots)
+
+
+def parse_nested(text: str) -> dict[str, Any] | list[Any] | None:
+    """The object or array that a string spells in JSON, or as a Python literal; else None."""
+    stripped = text.strip()
+    if not stripped or stripped[0] not in "{[" or len(stripped) > _LONGEST_NESTED:
+        return None
+    try:
+        value = json.loads(stripped)
+    except (ValueError, RecursionError):
+        try:
+            value = ast.literal_eval(stripped)
+        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+            return None
+    if isinstance(value, dict):
+        return {str(key): item for key, item in value.items()}
+    return value if isinstance(value, list) else None
+
+
+# --- specs ---------------------------------------------------------------------------------------
+
+
+def spec_paths(spec: str) -> tuple[str, ...]:
+    """The paths a spec reads, without units and stars."""
+    return tuple(term.rstrip("*") for _, term in _terms(_split_unit(spec)[0]))
+
+
+def first_of(specs: tuple[str, ...], convert: Callable[[Any], Any]) -> Getter:
+    """A reader of the first spec that yields a value; None where none does.
+
+    Args:
+        specs: Alternatives, the preferred one first.
+        convert: Turns a raw value into what the field needs; None means missing.
+    """
+    getters = tuple(_getter(spec, convert) for spec in specs)
+    if len(getters) == 1:
+        return getters[0]
+
+    def read(record: Record) -> Any:
+        for get in getters:
+            value = get(record)
+            if value is not None:
+                return value
+        return None
+
+    return read
+
+
+def _getter(spec: str, convert: Callable[[Any], Any]) -> Getter:
+    body, unit = _split_unit(spec)
+    terms = _terms(body)
+    if unit:
+        convert = _in_unit(convert, unit)
+    if len(terms) == 1:
+        path = terms[0][1]
+        if path.endswith("*"):
+            return lambda record: _sum_of_prefix(record, path[:-1], convert)
+        if "." not in path:
+            return lambda record: convert(record.get(path))
+        return lambda record: convert(lookup(record, path))
+    return lambda record: _combine(terms, record, convert)
+
+
+def _combine(
+    terms: tuple[tuple[str, str], ...], record: Record, convert: Callable[[Any], Any]
+) -> Any:
+    total = convert(lookup(record, terms[0][1]))
+    if total is None:
+        return None
+    for sign, path in terms[1:]:
+        value = convert(lookup(record, path))
+        if value is None:
+            if sign == "+":
+                continue
+            return None
+        if sign == "+":
+            total = total + value
+        elif sign == "-":
+            total = total - value
+        else:
+            total = total / value if value else None
+            if total is None:
+                return None
+    return total
+
+
+def _sum_of_prefix(record: Record, path: str, convert: Callable[[Any], Any]) -> Any:
+    parent, _, prefix = path.rpartition(".")
+    owner = lookup(record, parent) if parent else record
+    if isinstance(owner, str):
+        owner = parse_nested(owner)
+    if not isinstance(owner, Mapping):
+        return None
+    values = [convert(value) for key, value in owner.items() if key.startswith(prefix)]
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _split_unit(spec: str) -> tuple[str, str]:
+    match = re.fullmatch(r"(.*\S)\s+\[(ns|us|ms|s)\]", spec)
+    return (match[1], match[2]) if match else (spec, "")
+
+
+def _terms(body: str) -> tuple[tuple[str, str], ...]:
+    parts = re.split(r" ([+\-/]) ", body)
+    return (
+        ("", parts[0].strip()),
+        *zip(parts[1::2], (p.strip() for p in parts[2::2]), strict=True),
+    )
+
+
+def _in_unit(convert: Callable[[Any], Any], unit: str) -> Callable[[Any], Any]:
+    factor = float(SECONDS[unit])
+
+    def scaled(value: Any) -> Any:
+        seconds = convert(value)
+        written = isinstance(value, str) and _DURATION.fullmatch(value.strip())
+        return seconds if seconds is None or written else seconds * factor
+
+    return scaled
+
+
+# --- values --------------------------------------------------------------------------------------
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for "not known": null, NaN, an empty string, ``N/A``."""
+    if value is None:
+        return True
+    if isinstance(value, str):
+        return value.strip().lower() in _MISSING_WORDS
+    return isinstance(value, float) and math.isnan(value)
+
+
+def count(value: Any, *, decimal: str = "auto") -> int | None:
+    """A number of tokens; None where it is missing or negative.
+
+    Args:
+        value: Whatever the log holds.
+        decimal: ``.`` or ``,``: the file's decimal mark; ``auto`` where nothing tells.
+
+    Raises:
+        AmbiguousNumberError: ``1.500`` where nothing tells what the dot is.
+        ValueError: Not a whole number, or beyond what a request can hold.
+    """
+    if type(value) is int:
+        number: int | float = value
+    elif is_missing(value):
+        return None
+    elif isinstance(value, str):
+        number = _number(value.strip(), decimal)
+    elif isinstance(value, bool | Mapping | list):
+        raise ValueError("not a number")
+    else:
+        number = value
+    if number < 0:
+        return None
+    if number != number or number > MOST_TOKENS:
+        raise ValueError(f"{number} is no plausible number of tokens")
+    whole = int(number)
+    if whole != number:
+        raise ValueError(f"{number} is not a whole number")
+    return whole
+
+
+def _number(text: str, decimal: str) -> int | float:
+    if text.isascii() and text.isdigit() and len(text) < 20:
+        return int(text)
+    if _GROUPED_SPACE.fullmatch(text):
+        return int(re.sub(r"[^\d+-]", "", text))
+    if decimal == "," and _GROUPED_DOT.fullmatch(text):
+        return int(text.partition(",")[0].replace(".", ""))
+    if decimal != "," and _GROUPED_COMMA.fullmatch(text):
+        return int(text.partition(".")[0].replace(",", ""))
+    if decimal == "auto" and _GROUPED_DOT.fullmatch(text):
+        raise AmbiguousNumberError(text)
+    if decimal == ",":
+        text = text.replace(",", ".")
+    try:
+        return float(text) if len(text) < 40 else math.nan
+    except ValueError:
+        raise ValueError(f"{text[:40]!r} is not a number") from None
+
+
+def seconds(value: Any) -> float | None:
+    """A duration in seconds; ``754.5µs`` says its own unit. None where missing or unreadable."""
+    if isinstance(value, bool) or is_missing(value):
+        return None
+    if isinstance(value, int | float):
+        return float(value) if abs(value) < 1e15 and math.isfinite(value) else None
+    if not isinstance(value, str):
+        return None
+    text = value.strip()
+    match = _DURATION.fullmatch(text)
+    try:
+        if match:
+            return float(Decimal(match[1]) * SECONDS[match[2]])
+        number = float(text.replace(",", ".") if re.fullmatch(r"-?\d+,\d+", text) else text)
+    except (ValueError, InvalidOperation):
+        return None
+    return number if math.isfinite(number) and abs(number) < 1e15 else None
+
+
+def text(value: Any) -> str | None:
+    """A short label; None where missing. Of a list the first; an object is no label."""
+    if isinstance(value, list):
+        return text(value[0]) if value else None
+    if is_missing(value) or isinstance(value, Mapping):
+        return None
+    return str(value).strip()[:200]
+
+
+def truth(value: Any) -> bool | None:
+    """A yes or no; None where the value says neither."""
+    if isinstance(value, bool):
+        return value
+    word = str(value).strip().lower()
+    if word in _TRUE:
+        return True
+    return False if word in _FALSE else None
+
+
+def raw(value: Any) -> Any:
+    """The value as it is, None where it stands for "not known"."""
+    return None if is_missing(value) else value

@@ -1,0 +1,19 @@
+"""Every log format that is read, one declarative entry each.
+
+To add one: write its `Format` in the file of its family, add a case under
+``tests/data/traffic/cases/`` and a section in ``docs/reference/log-formats.md``.
+"""
+
+from __future__ import annotations
+
+from slotwise_workflows.traffic.formats import apis, engines, gateways, traces
+from slotwise_workflows.traffic.formats.format import FIELDS, Format
+
+FORMATS: tuple[Format, ...] = (
+    *traces.FORMATS,
+    *engines.FORMATS,
+    *apis.FORMATS,
+    *gateways.FORMATS,
+)
+
+__all__ = ["FIELDS", "FORMATS", "Format"]

@@ -1,0 +1,121 @@
+"""What gateways and tracing tools in front of models record."""
+
+from __future__ import annotations
+
+from slotwise_workflows.traffic.formats.format import Format
+from slotwise_workflows.traffic.formats.unpack import otlp_spans
+
+LITELLM_SPEND = Format(
+    id="litellm_spend",
+    title="LiteLLM spend logs",
+    needs=("call_type", "startTime", "endTime", "completion_tokens", "spend"),
+    fields={
+        "request_id": "request_id",
+        "arrival": "startTime",
+        "end": "endTime",
+        "first_token": "completionStartTime",
+        "prompt_tokens": ("prompt_tokens", "metadata.usage_object.prompt_tokens"),
+        "output_tokens": ("completion_tokens", "metadata.usage_object.completion_tokens"),
+        "reasoning_tokens": ("metadata.usage_object.completion_tokens_details.reasoning_tokens",),
+        "total_tokens": "total_tokens",
+        "model": "model",
+        "provider": "custom_llm_provider",
+        "operation": "call_type",
+        "conversation": "session_id",
+        "status": ("status", "metadata.status"),
+        "error": "metadata.error_information",
+        "cache_hit": "cache_hit",
+    },
+    utc=True,
+)
+
+LITELLM_STANDARD = Format(
+    id="litellm_standard",
+    title="LiteLLM standard logging payload",
+    needs=("startTime", "endTime", "completion_tokens", "response_time"),
+    fields={
+        "request_id": "id",
+        "arrival": "startTime",
+        "end": "endTime",
+        # `response_time` is this minus the start when streaming, the whole latency otherwise.
+        "first_token": "completionStartTime",
+        "prompt_tokens": "prompt_tokens",
+        "output_tokens": "completion_tokens",
+        "total_tokens": "total_tokens",
+        "max_tokens": "model_parameters.max_tokens",
+        "model": "model",
+        "provider": "custom_llm_provider",
+        "operation": "call_type",
+        "conversation": "trace_id",
+        "stream": "stream",
+        "status": "status",
+        "error": ("error_str", "error_information"),
+        "cache_hit": "cache_hit",
+    },
+    utc=True,
+)
+
+LANGFUSE = Format(
+    id="langfuse",
+    title="Langfuse observations (CSV, JSON or JSONL export, or the API)",
+    needs=("type", "startTime", "usageDetails"),
+    fields={
+        "request_id": "id",
+        "arrival": "startTime",
+        # Latencies are milliseconds in exports and seconds in the API: the stamps say it alike.
+        "end": "endTime",
+        "first_token": "completionStartTime",
+        # The kinds of usage stand side by side: `input` does not hold `input_cached_tokens`.
+        "prompt_tokens": ("usageDetails.input*", "usage.input", "promptTokens"),
+        "cached_tokens": ("usageDetails.input_cached_tokens", "usageDetails.input_cache_read"),
+        "output_tokens": ("usageDetails.output*", "usage.output", "completionTokens"),
+        "reasoning_tokens": "usageDetails.output_reasoning*",
+        "max_tokens": "modelParameters.max_tokens",
+        "model": ("providedModelName", "model"),
+        "conversation": "sessionId",
+        "status": "level",
+    },
+    utc=True,
+    not_generation=("type!=GENERATION",),
+)
+
+OTEL_GENAI = Format(
+    id="otel_genai",
+    title="OpenTelemetry GenAI spans (OTLP JSON)",
+    needs=(
+        "startTimeUnixNano",
+        "gen_ai.usage.output_tokens|gen_ai.usage.completion_tokens",
+    ),
+    unpack=otlp_spans,
+    fields={
+        "request_id": "gen_ai.response.id",
+        "arrival": "startTimeUnixNano",
+        "end": "endTimeUnixNano",
+        "ttft": (
+            "gen_ai.response.time_to_first_chunk",
+            "gen_ai.server.time_to_first_token",
+        ),
+        "prompt_tokens": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+        "cached_tokens": "gen_ai.usage.cache_read.input_tokens",
+        "output_tokens": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+        "reasoning_tokens": "gen_ai.usage.reasoning.output_tokens",
+        "max_tokens": "gen_ai.request.max_tokens",
+        "choices": "gen_ai.request.choice.count",
+        "model": "gen_ai.request.model",
+        "response_model": "gen_ai.response.model",
+        "provider": ("gen_ai.provider.name", "gen_ai.system"),
+        "operation": "gen_ai.operation.name",
+        "conversation": "gen_ai.conversation.id",
+        "stream": "gen_ai.request.stream",
+        "finish_reason": "gen_ai.response.finish_reasons",
+        "error": "error.type",
+        "span_id": "spanId",
+        "parent_id": "parentSpanId",
+    },
+    failed=("status.code=2", "status.code=STATUS_CODE_ERROR"),
+    not_generation=(
+        "gen_ai.operation.name= & gen_ai.usage.output_tokens= & gen_ai.usage.completion_tokens=",
+    ),
+)
+
+FORMATS = (LITELLM_SPEND, LITELLM_STANDARD, LANGFUSE, OTEL_GENAI)

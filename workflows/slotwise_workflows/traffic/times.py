@@ -1,0 +1,455 @@
+"""Reading a column of times, exactly, in integer nanoseconds.
+
+What a time means is decided on the whole column: the unit of numbers by how many digits they have,
+the order of day and month by the values above twelve, and whether a naive clock was set back by
+what comes after what.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta, tzinfo
+from decimal import Decimal, InvalidOperation
+from itertools import pairwise
+from statistics import median
+from typing import Any, Literal
+
+from slotwise_workflows.errors import InputError
+from slotwise_workflows.traffic.fields import is_missing
+
+SECOND = 10**9
+PER_UNIT = {"s": SECOND, "ms": 10**6, "us": 10**3, "ns": 1}
+UNIT_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+_FIRST_EPOCH_S, _LAST_EPOCH_S = 631_152_000, 4_102_444_800  # 1990 .. 2100
+_MOST_NS = 2**62
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FRACTION = re.compile(r"[.,](\d+)")
+_SLASHED = re.compile(
+    r"(\d{1,4})([/.])(\d{1,2})\2(\d{1,4})(?:,?[ T]\s*(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?"
+    r"\s*([AaPp]\.?[Mm]\.?)?\s*(Z|UTC|[+-]\d{2}:?\d{2})?)?"
+)
+
+Unit = Literal["auto", "s", "ms", "us", "ns"]
+DateOrder = Literal["", "mdy", "dmy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user says about times: the unit of numbers, the zone of times that name none."""
+
+    unit: Unit = "auto"
+    zone: tzinfo | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of times.
+
+    Attributes:
+        ns: Nanoseconds, None where missing or unreadable; since 1970 if `clock` is ``epoch``.
+        clock: What the numbers count from.
+        unreadable: Positions that hold something that is no time.
+        assumed_utc: Whether times without a zone were taken as UTC.
+        set_back: Whether a naive clock was set back within the column, so that it is no clock.
+        ambiguous: Whether day and month cannot be told apart, so that nothing was read.
+        unit_assumed: Whether numbers were taken as seconds for want of anything that tells.
+        written_to_s: Seconds that one step of the written form stands for, 0 if below one second.
+    """
+
+    ns: list[int | None]
+    clock: Literal["epoch", "relative"]
+    unreadable: tuple[int, ...] = ()
+    assumed_utc: bool = False
+    set_back: bool = False
+    ambiguous: bool = False
+    unit_assumed: bool = False
+    written_to_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Date:
+    """A written date: nanoseconds as if it were UTC, and the offset it names, if any."""
+
+    ns: int
+    offset_s: int | None
+    step_s: int = 0
+
+
+def resolve(
+    values: Sequence[Any],
+    place: Callable[[int], str],
+    *,
+    name: str = "time",
+    unit: Unit = "auto",
+    zone: tzinfo | None = None,
+    utc: bool = False,
+    date_order: DateOrder = "",
+) -> Column:
+    """Reads a whole column.
+
+    Args:
+        values: What the log holds, in its order.
+        place: ``file:line`` of a position, for errors.
+        name: The column's name, for errors.
+        unit: Unit of numbers; ``auto`` reads it off their digits.
+        zone: The zone of times that name none; None is UTC.
+        utc: Whether UTC is a fact and not an assumption.
+        date_order: How ``9/1/2026`` is to be read; empty refuses to guess.
+
+    Raises:
+        InputError: The unit changes within the column, or dates and numbers mix.
+    """
+    if all(v is None or type(v) is int for v in values):
+        numbers: list[Decimal | int | None] = list(values)
+        dates: list[_Date | _Slashed | None] = []
+    else:
+        parsed = [_parse(value) for value in values]
+        numbers = [p if isinstance(p, Decimal | int) else None for p in parsed]
+        dates = [p if isinstance(p, _Date | _Slashed) else None for p in parsed]
+    first_number = next((i for i, number in enumerate(numbers) if number is not None), None)
+    first_date = next((i for i, date in enumerate(dates) if date is not None), None)
+    if first_number is not None and first_date is not None:
+        raise InputError(
+            f"{name} holds dates and numbers",
+            where=place(max(first_number, first_date)),
+            why="they cannot be told to be the same clock",
+            hint="convert the column to one form",
+        )
+    if first_date is not None:
+        column = _from_dates(dates, zone, utc=utc, date_order=date_order)
+    else:
+        column = _from_numbers(numbers, place, name, unit)
+    unreadable = tuple(
+        i
+        for i, (value, ns) in enumerate(zip(values, column.ns, strict=True))
+        if ns is None and not is_missing(value) and not column.ambiguous
+    )
+    return replace(column, unreadable=unreadable)
+
+
+def resolution_s(ns: Sequence[int], written_to_s: int = 0) -> int | float:
+    """The step of the clock in seconds where it is coarse enough to matter, else 0.
+
+    A clock shows its step by equal stamps: where there are none it is fine enough. Stamps that are
+    all whole minutes or seconds tell the step themselves; else, where equal stamps are the rule,
+    the usual distance between different ones is it.
+    """
+    if written_to_s:
+        return written_to_s
+    distinct = sorted(set(ns))
+    if len(distinct) == len(ns) or len(distinct) < 2:
+        return 0
+    for step in (86400, 3600, 60, 1):
+        if all(stamp % (step * SECOND) == 0 for stamp in distinct):
+            return step
+    if len(distinct) > 0.7 * len(ns):
+        return 0
+    usual = median(b - a for a, b in pairwise(distinct)) / SECOND
+    typical_gap = (distinct[-1] - distinct[0]) / SECOND / (len(ns) - 1)
+    if usual <= typical_gap:
+        return 0
+    return round(usual) if usual >= 1 else float(f"{usual:.2g}")
+
+
+def is_descending(ns: Sequence[int]) -> bool:
+    """Whether the stamps run backwards from end to end, as newest-first exports do."""
+    return len(ns) > 1 and all(b <= a for a, b in pairwise(ns)) and ns[0] != ns[-1]
+
+
+def rfc3339(ns: int) -> str:
+    """Nanoseconds since 1970 as RFC 3339 in UTC, with as many digits as there are."""
+    whole, rest = divmod(ns, SECOND)
+    fraction = f".{rest:09d}".rstrip("0").rstrip(".") if rest else ""
+    return (_EPOCH + timedelta(seconds=whole)).strftime("%Y-%m-%dT%H:%M:%S") + fraction + "Z"
+
+
+# --- numbers -------------------------------------------------------------------------------------
+
+
+def _from_numbers(
+    numbers: Sequence[Decimal | int | None], place: Callable[[int], str], name: str, unit: Unit
+) -> Column:
+    digits = [None if number is None else _unit_by_digits(number) for number in numbers]
+    if unit not in ("auto", *digits):
+        # Counted in the unit that was said, and in it none is a moment of our days: no epoch.
+        _refuse_too_many_digits(numbers, digits, place, name, unit)
+        epoch = None
+    else:
+        epoch = _one_unit(numbers, digits, place, name)
+    chosen = epoch or ("s" if unit == "auto" else unit)
+    factor = PER_UNIT[chosen]
+    ns: list[int | None] = [
+        None if n is None else n * factor if type(n) is int else round(n * factor) for n in numbers
+    ]
+    ns = [
+        None if stamp is None or abs(stamp) > _MOST_NS or (epoch and stamp == 0) else stamp
+        for stamp in ns
+    ]
+    return Column(
+        ns,
+        "epoch" if epoch else "relative",
+        unit_assumed=unit == "auto" and epoch is None and any(ns),
+    )
+
+
+def _one_unit(
+    numbers: Sequence[Decimal | int | None],
+    digits: Sequence[Unit | None],
+    place: Callable[[int], str],
+    name: str,
+) -> Unit | None:
+    """The unit of all numbers by their digits; None for a relative clock. Zeros tell nothing."""
+    seen: Unit | None = None
+    first = True
+    for i, number in enumerate(numbers):
+        if not number:
+            continue
+        if first:
+            seen, first = digits[i], False
+        elif digits[i] != seen:
+            raise InputError(
+                f"the unit of {name} changes at data row {i + 1} "
+                f"({_unit_name(seen)} -> {_unit_name(digits[i])})",
+                where=place(i),
+                why="two exports seem to be joined",
+                hint="convert the column to one unit",
+            )
+    return seen
+
+
+def _refuse_too_many_digits(
+    numbers: Sequence[Decimal | int | None],
+    digits: Sequence[Unit | None],
+    place: Callable[[int], str],
+    name: str,
+    unit: Unit,
+) -> None:
+    order = list(PER_UNIT)
+    for i, told in enumerate(digits):
+        if told is not None and order.index(told) > order.index(unit):
+            raise InputError(
+                f"{name} holds {numbers[i]}, which has the digits of {UNIT_NAMES[told]} since 1970",
+                where=place(i),
+                why=f"as {UNIT_NAMES[unit]} it would be no time of our days",
+                hint=f"use --time-unit {told} or auto",
+            )
+
+
+def _unit_by_digits(number: Decimal | int) -> Unit | None:
+    """The unit in which a number is a moment between 1990 and 2100; None where it is in none."""
+    for unit, factor in (("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9)):
+        if _FIRST_EPOCH_S * factor <= number < _LAST_EPOCH_S * factor:
+            return unit  # type: ignore[return-value]
+    return None
+
+
+def _unit_name(unit: Unit | None) -> str:
+    return "a relative clock" if unit is None else UNIT_NAMES[unit]
+
+
+# --- dates ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Slashed:
+    """A date written with slashes or dots, day and month not yet told apart."""
+
+    parts: tuple[int, int, int]
+    mark: str
+    hour: int
+    minute: int
+    second: int
+    nanos: int
+    offset_s: int | None
+    step_s: int
+
+
+def _from_dates(
+    dates: Sequence[_Date | _Slashed | None],
+    zone: tzinfo | None,
+    *,
+    utc: bool,
+    date_order: DateOrder,
+) -> Column:
+    slashed = [date for date in dates if isinstance(date, _Slashed)]
+    steps = [date.step_s for date in dates if date is not None]
+    written_to_s = min(steps) if steps else 0
+    order = date_order or (_order_of(slashed) if slashed else "mdy")
+    if not order:
+        nothing: list[int | None] = [None] * len(dates)
+        return Column(nothing, "epoch", ambiguous=True, written_to_s=written_to_s)
+    plain = [_unslash(date, order) if isinstance(date, _Slashed) else date for date in dates]
+    naive = [date for date in plain if date is not None and date.offset_s is None]
+    if zone is not None and naive:
+        return Column(_in_zone(plain, zone), "epoch", written_to_s=written_to_s)
+    named_utc = any(d is not None and d.offset_s == 0 for d in plain) and all(
+        d is None or d.offset_s in (None, 0) for d in plain
+    )
+    assumed = bool(naive) and not utc and not named_utc
+    ns = [None if d is None else d.ns - (d.offset_s or 0) * SECOND for d in plain]
+    return Column(
+        ns,
+        "epoch",
+        assumed_utc=assumed,
+        set_back=assumed and _set_back([stamp for stamp in ns if stamp is not None]),
+        written_to_s=written_to_s,
+    )
+
+
+def _set_back(ns: Sequence[int]) -> bool:
+    """Rising times with one step back of at most an hour: a clock put back to winter time."""
+    back = [a - b for a, b in pairwise(ns) if b < a]
+    return len(back) == 1 and len(ns) > 2 and back[0] <= 3600 * SECOND
+
+
+def _in_zone(dates: Sequence[_Date | None], zone: tzinfo) -> list[int | None]:
+    """Local times as UTC; an hour that happens twice is told apart by the order of the file."""
+    local = [date.ns for date in dates if date is not None]
+    backwards = is_descending(local)
+    ns: list[int | None] = [None] * len(dates)
+    latest: int | None = None
+    order = range(len(dates) - 1, -1, -1) if backwards else range(len(dates))
+    for i in order:
+        date = dates[i]
+        if date is None:
+            continue
+        if date.offset_s is not None:
+            ns[i] = date.ns - date.offset_s * SECOND
+            continue
+        first, second = (date.ns - _offset_s(date.ns, zone, fold) * SECOND for fold in (0, 1))
+        stamp = second if second > first and latest is not None and first < latest else first
+        latest = stamp if latest is None else max(latest, stamp)
+        ns[i] = stamp
+    return ns
+
+
+def _offset_s(local_ns: int, zone: tzinfo, fold: int) -> int:
+    moment = (_EPOCH + timedelta(seconds=local_ns // SECOND)).replace(tzinfo=zone, fold=fold)
+    offset = moment.utcoffset()
+    return 0 if offset is None else round(offset.total_seconds())
+
+
+def _order_of(dates: Sequence[_Slashed]) -> DateOrder:
+    """Day and month by the values above twelve; empty where none, or both, are."""
+    if all(date.parts[0] > 31 for date in dates):
+        return "mdy"  # year first: nothing to tell apart
+    if all(date.mark == "." for date in dates):
+        return "dmy"
+    first_is_day = any(12 < date.parts[0] <= 31 for date in dates)
+    second_is_day = any(date.parts[1] > 12 and date.parts[0] <= 31 for date in dates)
+    if first_is_day == second_is_day:
+        return ""
+    return "dmy" if first_is_day else "mdy"
+
+
+def _unslash(date: _Slashed, order: DateOrder) -> _Date | None:
+    a, b, c = date.parts
+    year, month, day = (a, b, c) if a > 31 else (c, b, a) if order == "dmy" else (c, a, b)
+    try:
+        moment = datetime(year, month, day, date.hour, date.minute, date.second, tzinfo=UTC)
+    except ValueError:
+        return None
+    return _Date(_seconds_of(moment) * SECOND + date.nanos, date.offset_s, date.step_s)
+
+
+# --- one value -----------------------------------------------------------------------------------
+
+
+def _parse(value: Any) -> Decimal | int | _Date | _Slashed | None:
+    if type(value) is int:
+        return value
+    if isinstance(value, str):
+        return _parse_text(value.strip())
+    if isinstance(value, datetime):
+        return _of_datetime(value)
+    if isinstance(value, bool) or is_missing(value):
+        return None
+    if isinstance(value, float | Decimal):
+        return Decimal(repr(value)) if abs(value) < 1e20 else None
+    return None
+
+
+def _parse_text(text: str) -> Decimal | int | _Date | _Slashed | None:
+    if len(text) > 64 or not text or not text[0].isascii():
+        return None
+    if len(text) > 9 and text[4] == "-" and text[7] == "-":
+        return _parse_iso(text)
+    if text.isascii() and text.isdigit() and len(text) < 20:
+        return int(text)
+    match = _SLASHED.fullmatch(text)
+    if match:
+        return _parse_slashed(match)
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() and abs(number) < Decimal(10) ** 20 else None
+
+
+def _parse_iso(text: str) -> _Date | None:
+    fraction = _FRACTION.search(text, 10)
+    nanos = int(fraction[1][:9].ljust(9, "0")) if fraction else 0
+    base = text[: fraction.start()] + text[fraction.end() :] if fraction else text
+    if base.endswith(" UTC"):
+        base = base[:-4] + "Z"
+    base = base[:10] + base[10:].replace(" ", "T", 1).replace(" ", "") if len(base) > 10 else base
+    try:
+        moment = datetime.fromisoformat(base)
+    except ValueError:
+        return None
+    offset = moment.utcoffset()
+    step = 0 if base.count(":", 10, 19) >= 2 or len(base) > 10 else 86400
+    if step == 0 and len(base) >= 16 and (len(base) == 16 or base[16] != ":") and ":" in base[10:]:
+        step = 60
+    whole = _seconds_of(moment.replace(tzinfo=UTC))
+    return _Date(
+        whole * SECOND + nanos,
+        None if offset is None else round(offset.total_seconds()),
+        0 if nanos else step,
+    )
+
+
+def _parse_slashed(match: re.Match[str]) -> _Slashed | None:
+    a, mark, b, c, hour, minute, second, fraction, half, offset = match.groups()
+    if len(a) == 3 or len(c) == 3 or (len(a) != 4 and len(c) not in (2, 4)):
+        return None
+    if mark == "." and hour is None:
+        return None  # 1.2.2026 is a date, 10.20.30 a version: without a time of day neither counts
+    hours = int(hour or 0)
+    if half:
+        hours = hours % 12 + (12 if half[0] in "pP" else 0)
+    third = int(c) + (2000 if len(c) == 2 and len(a) != 4 else 0)
+    return _Slashed(
+        (int(a), int(b), third),
+        mark,
+        hours,
+        int(minute or 0),
+        int(second or 0),
+        int((fraction or "0")[:9].ljust(9, "0")),
+        _offset_of(offset),
+        0 if second else 60 if minute else 86400,
+    )
+
+
+def _offset_of(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if text in ("Z", "UTC"):
+        return 0
+    digits = text[1:].replace(":", "")
+    size = int(digits[:2]) * 3600 + int(digits[2:]) * 60
+    return -size if text[0] == "-" else size
+
+
+def _of_datetime(value: datetime) -> _Date:
+    offset = value.utcoffset()
+    whole = _seconds_of(value.replace(tzinfo=UTC, microsecond=0))
+    seconds = None if offset is None else round(offset.total_seconds())
+    return _Date(whole * SECOND + value.microsecond * 1000, seconds)
+
+
+def _seconds_of(moment: datetime) -> int:
+    delta = moment - _EPOCH
+    return delta.days * 86400 + delta.seconds

@@ -1,0 +1,448 @@
+"""The report's pictures as Vega-Lite specifications: plain data in, plain dictionaries out.
+
+No string out of a log enters a picture. Series differ in colour and in shape or dash; marks keep a
+contrast of 3:1 against the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from slotwise_workflows.report.svg import INK, MUTED
+from slotwise_workflows.result import Estimate, Histogram, Occupancy, Timeline
+
+Spec = dict[str, Any]
+
+WIDTH = 580
+BATCH = "#a8480f"
+CONTINUOUS = "#0b6b7d"
+BARS = "#5f8aa3"
+MAX_SLOTS = 16
+_MAX_MARKS = 600
+
+HATCH = (
+    '<pattern id="held" patternUnits="userSpaceOnUse" width="6" height="6" '
+    'patternTransform="rotate(45)"><rect width="6" height="6" fill="#fcefe4"/>'
+    f'<rect width="2" height="6" fill="{BATCH}"/></pattern>'
+)
+
+
+def slots_over_time(timeline: Timeline, labels: Mapping[str, str]) -> Spec:
+    """One window twice on one time axis; needs `HATCH` among the picture's definitions.
+
+    Args:
+        timeline: The window.
+        labels: busy, held, empty, axis, slot, batch, continuous.
+    """
+    panels = [
+        _panel(timeline, timeline.static, labels, labels["batch"], first=True),
+        _panel(timeline, timeline.continuous, labels, labels["continuous"], first=False),
+    ]
+    return {"vconcat": panels, "spacing": 14}
+
+
+def _panel(
+    timeline: Timeline,
+    occupancies: Sequence[Occupancy],
+    labels: Mapping[str, str],
+    title: str,
+    *,
+    first: bool,
+) -> Spec:
+    drawn = min(timeline.slots, MAX_SLOTS)
+    span = timeline.span_s
+    rows: list[Spec] = [
+        {"slot": slot + 1, "from": 0, "to": span, "state": labels["empty"]} for slot in range(drawn)
+    ]
+    for o in _bounded([o for o in occupancies if o.slot < drawn], span):
+        rows += _stretch(o.slot, o.start_s, o.own_end_s, span, labels["busy"])
+        rows += _stretch(o.slot, o.own_end_s, o.held_until_s, span, labels["held"])
+    colour = {
+        "field": "state",
+        "type": "nominal",
+        "scale": {
+            "domain": [labels["busy"], labels["held"], labels["empty"]],
+            "range": ["#2f7391", "url(#held)", "#ffffff"],
+        },
+        "legend": {"symbolType": "square", "symbolStrokeColor": "#7b8793"} if first else None,
+    }
+    return {
+        "title": title,
+        "width": WIDTH,
+        "height": drawn * (15 if drawn <= 8 else 10),
+        "data": {"values": rows},
+        "mark": {"type": "rect", "strokeWidth": 0.5, "stroke": "#b9c1c9"},
+        "encoding": {
+            "x": {
+                "field": "from",
+                "type": "quantitative",
+                "scale": {"domain": [0, span], "nice": False},
+                "axis": {"title": None if first else labels["axis"], "labels": not first},
+            },
+            "x2": {"field": "to"},
+            "y": {
+                "field": "slot",
+                "type": "ordinal",
+                "scale": {"paddingInner": 0.18, "paddingOuter": 0.1},
+                "axis": {"title": labels["slot"], "labelFontSize": 10 if drawn <= 8 else 8},
+            },
+            "fill": colour,
+        },
+    }
+
+
+def _stretch(slot: int, start: float, end: float, span: float, state: str) -> list[Spec]:
+    start, end = max(0.0, start), min(span, end)
+    if end <= start:
+        return []
+    return [{"slot": slot + 1, "from": round(start, 4), "to": round(end, 4), "state": state}]
+
+
+def _bounded(occupancies: Sequence[Occupancy], span: float) -> list[Occupancy]:
+    """Joins neighbours closer than a pixel and a half where there are too many to tell apart."""
+    if len(occupancies) <= _MAX_MARKS:
+        return list(occupancies)
+    nearest = 1.5 * span / WIDTH
+    joined: list[Occupancy] = []
+    for o in sorted(occupancies, key=lambda o: (o.slot, o.start_s)):
+        last = joined[-1] if joined else None
+        if last and last.slot == o.slot and o.start_s - last.own_end_s < nearest:
+            joined[-1] = last.model_copy(
+                update={"own_end_s": o.own_end_s, "held_until_s": o.held_until_s}
+            )
+        else:
+            joined.append(o)
+    return joined
+
+
+def lengths(
+    histogram: Histogram, marks: Sequence[tuple[float, str]], labels: Mapping[str, str]
+) -> Spec:
+    """Output lengths with their mean, p95 and maximum marked.
+
+    Args:
+        histogram: Equal bins.
+        marks: Length and label of each mark, ascending.
+        labels: axis, count.
+    """
+    start, width = histogram.start, histogram.width
+    end = max(start + width * len(histogram.counts), *(x for x, _ in marks))
+    bars = [
+        {"from": start + i * width, "to": start + (i + 1) * width, "n": n}
+        for i, n in enumerate(histogram.counts)
+        if n
+    ]
+    lines = [
+        {"x": x, "label": label, "y": 7 + 16 * row, "right": x > start + 0.7 * (end - start)}
+        for row, (x, label) in enumerate(marks)
+    ]
+    x = {"type": "quantitative", "scale": {"domain": [min(start, 0), end], "nice": False}}
+    layers: list[Spec] = [
+        {
+            "data": {"values": bars},
+            "mark": {"type": "rect", "fill": BARS, "stroke": "#fff", "strokeWidth": 0.6},
+            "encoding": {
+                "x": {**x, "field": "from", "axis": {"title": labels["axis"], "tickCount": 8}},
+                "x2": {"field": "to"},
+                "y": {
+                    "field": "n",
+                    "type": "quantitative",
+                    "axis": {"title": labels["count"], "tickCount": 5, "format": ",d"},
+                },
+                "y2": {"datum": 0},
+            },
+        },
+        {
+            "data": {"values": lines},
+            "mark": {"type": "rule", "color": INK, "strokeDash": [4, 3], "strokeWidth": 1.3},
+            "encoding": {"x": {**x, "field": "x"}},
+        },
+    ]
+    for right in (False, True):
+        layers += _haloed_text(lines, x, right=right)
+    return {"width": WIDTH, "height": 200, "layer": layers}
+
+
+def _haloed_text(lines: Sequence[Spec], x: Spec, *, right: bool) -> list[Spec]:
+    """Text on a white halo, so that it reads on top of bars."""
+    chosen = [line for line in lines if line["right"] == right]
+    if not chosen:
+        return []
+    encoding = {
+        "x": {**x, "field": "x"},
+        "y": {"field": "y", "type": "quantitative", "scale": None, "axis": None},
+        "text": {"field": "label"},
+    }
+    text = {
+        "type": "text",
+        "align": "right" if right else "left",
+        "dx": -5 if right else 5,
+        "fontSize": 12,
+    }
+    return [
+        {
+            "data": {"values": chosen},
+            "mark": {**text, "stroke": "#fff", "strokeWidth": 4, "color": "#fff"},
+            "encoding": encoding,
+        },
+        {
+            "data": {"values": chosen},
+            "mark": {**text, "color": INK, "fontWeight": "bold"},
+            "encoding": encoding,
+        },
+    ]
+
+
+def gain_by_slots(
+    bound: Mapping[int, Estimate],
+    in_order: Mapping[int, float],
+    here: int,
+    labels: Mapping[str, str],
+) -> Spec:
+    """The capacity gain against the number of slots, this client's slots marked.
+
+    Args:
+        bound: Regrouped at random, by slots.
+        in_order: In order of arrival, by slots.
+        here: This client's slots.
+        labels: axis, y, bound, order, here, even.
+    """
+    band = [
+        {"slots": s, "value": e.estimate, "low": e.low, "high": e.high, "series": labels["bound"]}
+        for s, e in sorted(bound.items())
+    ]
+    dots = [
+        {"slots": s, "value": v, "series": labels["order"]} for s, v in sorted(in_order.items())
+    ]
+    every = sorted({*bound, *in_order, here})
+    top = max([1.2, *(e.high for e in bound.values()), *in_order.values()])
+    x = {
+        "field": "slots",
+        "type": "quantitative",
+        "scale": {"type": "log", "base": 2, "domain": [every[0], every[-1]], "nice": False},
+        "axis": {"title": labels["axis"], "values": sorted(bound) or every, "format": "d"},
+    }
+    y_scale = {"domain": [min(1, *(v for v in [*in_order.values(), 1.0])), top], "nice": True}
+    y = {
+        "type": "quantitative",
+        "scale": y_scale,
+        "axis": {"title": labels["y"], "grid": True, "tickCount": 6},
+    }
+    domain = [labels["bound"]] + ([labels["order"]] if dots else [])
+    series = {
+        "field": "series",
+        "type": "nominal",
+        "scale": {"domain": domain, "range": [BATCH, CONTINUOUS][: len(domain)]},
+        "legend": {},
+    }
+    shape = {**series, "scale": {"domain": domain, "range": ["circle", "diamond"][: len(domain)]}}
+    return {
+        "width": WIDTH,
+        "height": 210,
+        "layer": [
+            {
+                "data": {"values": band},
+                "mark": {"type": "area", "color": BATCH, "opacity": 0.16},
+                "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
+            },
+            {
+                "data": {"values": band},
+                "mark": {"type": "line", "color": BATCH, "strokeWidth": 1.6},
+                "encoding": {"x": x, "y": {**y, "field": "value"}},
+            },
+            {
+                "data": {"values": band + dots},
+                "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
+                "encoding": {
+                    "x": x,
+                    "y": {**y, "field": "value"},
+                    "color": series,
+                    "shape": shape,
+                },
+            },
+            *_reference(x, here, labels["here"], right=here > every[-1] / 3),
+            {
+                "data": {"values": [{"y": 1}]},
+                "mark": {"type": "rule", "color": MUTED, "strokeWidth": 1},
+                "encoding": {"y": {**y, "field": "y"}},
+            },
+            {
+                "data": {"values": [{"y": 1, "label": labels["even"]}]},
+                "mark": {
+                    "type": "text",
+                    "align": "right",
+                    "baseline": "bottom",
+                    "dy": -3,
+                    "fontSize": 11,
+                    "color": MUTED,
+                },
+                "encoding": {
+                    "x": {"value": WIDTH},
+                    "y": {**y, "field": "y"},
+                    "text": {"field": "label"},
+                },
+            },
+        ],
+    }
+
+
+def _reference(x: Spec, at: float, label: str, *, right: bool = False) -> list[Spec]:
+    """A vertical line with its label at the top."""
+    data = {"values": [{x["field"]: at, "label": label}]}
+    return [
+        {
+            "data": data,
+            "mark": {"type": "rule", "color": INK, "strokeDash": [4, 3], "strokeWidth": 1.3},
+            "encoding": {"x": x},
+        },
+        {
+            "data": data,
+            "mark": {
+                "type": "text",
+                "align": "right" if right else "left",
+                "dx": -5 if right else 5,
+                "baseline": "top",
+                "fontSize": 12,
+                "fontWeight": "bold",
+                "color": INK,
+            },
+            "encoding": {"x": x, "y": {"value": 0}, "text": {"field": "label"}},
+        },
+    ]
+
+
+def latency_by_load(
+    points: Sequence[tuple[float, str, float, bool]], labels: Mapping[str, str]
+) -> Spec:
+    """Mean latency against load, both logarithmic.
+
+    Args:
+        points: Load, series, seconds, whether overloaded; the batch-at-once series first.
+        labels: axis, y, here.
+    """
+    rows = [
+        {"load": load, "series": series, "value": value, "over": over}
+        for load, series, value, over in points
+        if value > 0
+    ]
+    domain = list(dict.fromkeys(series for _, series, _, _ in points))
+    loads = sorted({load for load, *_ in points})
+    x = {
+        "field": "load",
+        "type": "quantitative",
+        "scale": {"type": "log", "base": 2, "domain": [loads[0], loads[-1]], "nice": False},
+        "axis": {"title": labels["axis"], "values": loads, "format": "~g"},
+    }
+    y = {
+        "field": "value",
+        "type": "quantitative",
+        "scale": {"type": "log", "nice": True},
+        "axis": {"title": labels["y"], "grid": True, "tickCount": 5, "format": "~g"},
+    }
+
+    def series(values: Sequence[Any]) -> Spec:
+        return {
+            "field": "series",
+            "type": "nominal",
+            "scale": {"domain": domain, "range": list(values)[: len(domain)]},
+            "legend": {},
+        }
+
+    colour = series([BATCH, CONTINUOUS])
+    shape = series(["square", "circle"])
+    point = {"type": "point", "size": 80, "opacity": 1, "strokeWidth": 2}
+    layers: list[Spec] = [
+        {
+            "data": {"values": rows},
+            "mark": {"type": "line", "strokeWidth": 1.6},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "color": {**colour, "legend": None},
+                "strokeDash": {**series([[5, 3], [1, 0]]), "legend": None},
+            },
+        },
+        {
+            "data": {"values": [r for r in rows if r["over"]]},
+            "mark": {**point, "fill": "#fff"},
+            "encoding": {"x": x, "y": y, "stroke": {**colour, "legend": None}, "shape": shape},
+        },
+        {
+            "data": {"values": [r for r in rows if not r["over"]]},
+            "mark": {**point, "filled": True},
+            "encoding": {"x": x, "y": y, "color": colour, "shape": shape},
+        },
+    ]
+    if loads[0] <= 1 <= loads[-1]:
+        layers += _reference(x, 1, labels["here"], right=loads[-1] <= 1)
+    return {"width": WIDTH, "height": 210, "layer": layers}
+
+
+def arrivals_over_time(
+    rates: Sequence[float],
+    bin_width: float,
+    busiest: tuple[float, float] | None,
+    labels: Mapping[str, str],
+) -> Spec:
+    """Arrival rate in equal bins, the busiest window shaded.
+
+    Args:
+        rates: Requests per second.
+        bin_width: In the unit of the axis.
+        busiest: Start and end of the busiest window, in the unit of the axis.
+        labels: axis, y, busiest.
+    """
+    bars = [
+        {"from": i * bin_width, "to": (i + 1) * bin_width, "rate": r} for i, r in enumerate(rates)
+    ]
+    domain = [0, len(rates) * bin_width]
+    x = {
+        "field": "from",
+        "type": "quantitative",
+        "scale": {"domain": domain, "nice": False},
+        "axis": {"title": labels["axis"], "tickCount": 8},
+    }
+    layers: list[Spec] = []
+    if busiest is not None:
+        low, high = max(0.0, busiest[0]), min(domain[1], busiest[1])
+        data = {"values": [{"from": low, "to": high, "label": labels["busiest"]}]}
+        layers += [
+            {
+                "data": data,
+                "mark": {"type": "rect", "fill": "#f3e3d6"},
+                "encoding": {"x": x, "x2": {"field": "to"}},
+            },
+            {
+                "data": {"values": [{"from": (low + high) / 2, "label": labels["busiest"]}]},
+                "mark": {
+                    "type": "text",
+                    "baseline": "bottom",
+                    "dy": -4,
+                    "fontSize": 12,
+                    "color": INK,
+                    "align": _align((low + high) / 2, domain[1]),
+                },
+                "encoding": {"x": x, "y": {"value": 0}, "text": {"field": "label"}},
+            },
+        ]
+    bars_layer = {
+        "data": {"values": bars},
+        "mark": {"type": "rect", "fill": BARS, "stroke": "#fff", "strokeWidth": 0.3},
+        "encoding": {
+            "x": x,
+            "x2": {"field": "to"},
+            "y": {
+                "field": "rate",
+                "type": "quantitative",
+                "axis": {"title": labels["y"], "tickCount": 5},
+            },
+            "y2": {"datum": 0},
+        },
+    }
+    return {"width": WIDTH, "height": 150, "layer": [*layers, bars_layer]}
+
+
+def _align(at: float, end: float) -> str:
+    share = at / end if end else 0
+    return "left" if share < 0.15 else "right" if share > 0.85 else "center"

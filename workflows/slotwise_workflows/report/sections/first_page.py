@@ -1,0 +1,233 @@
+"""Page one: the verdict, how sure and why, the next action, three numbers, what would change it."""
+
+from __future__ import annotations
+
+from slotwise_workflows.report import reading
+from slotwise_workflows.report.document import (
+    Block,
+    Bullets,
+    Column,
+    Cover,
+    Item,
+    KeyNumber,
+    KeyNumbers,
+    Label,
+    Paragraph,
+    Section,
+    Table,
+)
+from slotwise_workflows.report.words import Words, clean
+from slotwise_workflows.result import Diagnosis, Result
+
+_MAX_MODELS = 12
+_MAX_REASONS = 4
+_MAX_DOUBTS = 2
+
+
+def cover(result: Result, words: Words) -> Cover:
+    """The answer, its reasons, its confidence and one next action."""
+    doubts = tuple(reading.limit_item(words, limit).text for limit in result.limits[:_MAX_DOUBTS])
+    action = result.actions[0] if result.actions else None
+    return Cover(
+        verdict=result.verdict,
+        badge=words(f"verdict.{result.verdict}.badge"),
+        sentence=words(f"verdict.{result.verdict}.sentence"),
+        because=tuple(reading.reason_item(words, r) for r in result.reasons[:_MAX_REASONS]),
+        confidence=words("page.confidence", level=words(f"confidence.{result.confidence}")),
+        confidence_why=doubts or (words("page.confidence_high"),),
+        action_title=words("page.next"),
+        action=words.sentence("action", action.code, action.numbers) if action else "",
+    )
+
+
+def models(result: Result, words: Words) -> Section | None:
+    """One verdict a model, up front, where the log holds several."""
+    if len(result.models) < 2:
+        return None
+    shown = result.models[:_MAX_MODELS]
+    rows = tuple(
+        (
+            model_name(words, model),
+            words.number(model.requests, "count"),
+            words.number(model.token_share, "percent"),
+            words(f"verdict.{model.verdict}.badge"),
+            words(f"confidence.{model.confidence}"),
+            words.estimate(model.gain) if model.gain else words.number(None, ""),
+        )
+        for model in shown
+    )
+    titles = ("model", "requests", "share", "verdict", "confidence", "gain")
+    rest = len(result.models) - len(shown)
+    table = Table(
+        caption=words("models.title"),
+        columns=tuple(Column(words(f"models.{t}"), t in {"requests", "share"}) for t in titles),
+        rows=rows,
+        label="simulated",
+        tag=words("label.simulated"),
+        note=words("models.others", count=rest) if rest else "",
+    )
+    leading = next((m for m in result.models if m.verdict == result.verdict), result.models[0])
+    below = words("models.shown", model=model_name(words, leading))
+    blocks = (Paragraph(words("models.lead")), table, Paragraph(below))
+    return Section("models", words("models.title"), blocks)
+
+
+def model_name(words: Words, model: Diagnosis) -> str:
+    """A model's name, fit to print."""
+    return clean(model.model, 40) if model.model else words("models.unnamed")
+
+
+def numbers(diagnosis: Diagnosis, words: Words) -> Section:
+    """Three numbers, now and after, and at which load and slots they stand."""
+    batch = reading.baseline(diagnosis)
+    strained = reading.overloaded(diagnosis, batch)
+    second = _longest(diagnosis, words)
+    if _shows_latency(diagnosis, batch):
+        second = _latency(diagnosis, batch, words)
+    three = KeyNumbers(
+        now=words("page.now"),
+        after=words("page.after"),
+        items=(_idle(diagnosis, batch, words), second, _capacity(diagnosis, batch, words)),
+    )
+    blocks: list[Block] = [three]
+    blocks += _load(diagnosis, batch, words)
+    if diagnosis.waiting is not None and not strained:
+        w = diagnosis.waiting
+        text = words("numbers.waiting", value=w.estimate, low=w.low, high=w.high)
+        blocks.append(Paragraph(text, "simulated", words("label.simulated")))
+    elif strained and reading.times_count(diagnosis):
+        blocks.append(Paragraph(words("numbers.overloaded")))
+    else:
+        why = words(reading.why_no_waiting(diagnosis))
+        blocks.append(Paragraph(words("numbers.no_waiting", why=why)))
+    if diagnosis.slots_is_range:
+        text = words("numbers.slots_range", slots=diagnosis.slots)
+        blocks.append(Paragraph(text, "assumed", words("label.assumed")))
+    return Section("numbers", words("numbers.title"), tuple(blocks))
+
+
+def _shows_latency(diagnosis: Diagnosis, batch: str) -> bool:
+    return (
+        reading.times_count(diagnosis)
+        and diagnosis.waiting is not None
+        and batch in diagnosis.policies
+        and reading.CONTINUOUS in diagnosis.policies
+        and not reading.overloaded(diagnosis, batch)
+    )
+
+
+def _item(words: Words, name: str, now: str, after: str, interval: str, label: Label) -> KeyNumber:
+    return KeyNumber(words(name), now, after, interval, label, reading.label_word(words, label))
+
+
+def _idle(diagnosis: Diagnosis, batch: str, words: Words) -> KeyNumber:
+    now = diagnosis.idle_share.get(batch)
+    after = diagnosis.idle_share.get(reading.CONTINUOUS)
+    if now is None and after is None:
+        note = words("numbers.not_simulated")
+    elif diagnosis.gain is not None:
+        gain = diagnosis.gain
+        full = {
+            end: max(0.0, 1 - 1 / value)
+            for end, value in (("now", gain.estimate), ("low", gain.low), ("high", gain.high))
+        }
+        note = words("numbers.idle_full", **full)
+    else:
+        note = words("numbers.no_interval")
+    return _item(
+        words,
+        "numbers.idle",
+        words.number(now, "percent"),
+        words.number(after, "percent"),
+        note,
+        "simulated",
+    )
+
+
+def _latency(diagnosis: Diagnosis, batch: str, words: Words) -> KeyNumber:
+    if diagnosis.requests < reading.P95_REQUESTS:
+        dash = words.number(None, "")
+        note = words(
+            "numbers.p95_withheld", requests=diagnosis.requests, needed=reading.P95_REQUESTS
+        )
+        return _item(words, "numbers.latency", dash, dash, note, "simulated")
+    now = diagnosis.policies[batch].latency_s.p95
+    after = diagnosis.policies[reading.CONTINUOUS].latency_s.p95
+    return _item(
+        words,
+        "numbers.latency",
+        words.number(now, "seconds"),
+        words.number(after, "seconds"),
+        words("numbers.no_interval"),
+        reading.seconds_label(diagnosis),
+    )
+
+
+def _longest(diagnosis: Diagnosis, words: Words) -> KeyNumber:
+    bound = diagnosis.gain_bound.get(str(diagnosis.slots))
+    if bound is None:
+        dash = words.number(None, "")
+        return _item(words, "numbers.longest", dash, "", words("numbers.not_simulated"), "measured")
+    return _item(
+        words,
+        "numbers.longest",
+        words("numbers.one", value=bound.estimate, low=bound.low, high=bound.high),
+        "",
+        words("format.interval_times", low=bound.low, high=bound.high),
+        "measured",
+    )
+
+
+def _capacity(diagnosis: Diagnosis, batch: str, words: Words) -> KeyNumber:
+    gain = diagnosis.gain
+    if gain is None:
+        dash = words.number(None, "")
+        note = words("numbers.not_simulated")
+        return _item(words, "numbers.capacity", dash, dash, note, "simulated")
+    note = words("numbers.gain_interval", gain=gain.estimate, low=gain.low, high=gain.high)
+    label = reading.seconds_label(diagnosis)
+    now = diagnosis.capacity_per_s.get(batch)
+    after = diagnosis.capacity_per_s.get(reading.CONTINUOUS)
+    if now is None or after is None or label == "assumed":
+        one = words("numbers.one", value=1.0, low=gain.low, high=gain.high)
+        then = words("numbers.one", value=gain.estimate, low=gain.low, high=gain.high)
+        note = words("format.interval_times", low=gain.low, high=gain.high)
+        return _item(words, "numbers.capacity_ratio", one, then, note, "simulated")
+    return _item(
+        words,
+        "numbers.capacity",
+        words.number(now, "rate"),
+        words.number(after, "rate"),
+        note,
+        label,
+    )
+
+
+def _load(diagnosis: Diagnosis, batch: str, words: Words) -> list[Block]:
+    arrivals = diagnosis.arrivals
+    if arrivals is None:
+        return []
+    at = {"rate": arrivals.busiest_rate_per_s, "span": arrivals.busiest_span_s}
+    now = diagnosis.utilisation.get(batch)
+    after = diagnosis.utilisation.get(reading.CONTINUOUS)
+    if now is None or after is None:
+        text, label = words("numbers.load", **at), "measured"
+    else:
+        text = words("numbers.load_utilisation", **at, batch=now, continuous=after)
+        label = "simulated"
+    kind: Label = "measured" if label == "measured" else "simulated"
+    blocks: list[Block] = [Paragraph(text, kind, words(f"label.{kind}"))]
+    if after is not None and after >= 1:
+        blocks.append(Paragraph(words("numbers.still_overloaded")))
+    return blocks
+
+
+def flips(diagnosis: Diagnosis, words: Words) -> Section:
+    """The values at which the verdict changes."""
+    tag = words("label.simulated")
+    items = tuple(
+        Item(words.sentence("flip", flip.code, flip.numbers), "simulated", tag)
+        for flip in diagnosis.flip
+    )
+    block: Block = Bullets(items) if items else Paragraph(words("flip.none"))
+    return Section("flips", words("flips.title"), (block,))

@@ -1,0 +1,171 @@
+"""What follows from the verdict: what-if, money, where to look instead, limits, roll-out."""
+
+from __future__ import annotations
+
+from slotwise_workflows.report import reading
+from slotwise_workflows.report.document import (
+    Block,
+    Bullets,
+    Callout,
+    Code,
+    Column,
+    Item,
+    Paragraph,
+    Section,
+    Table,
+)
+from slotwise_workflows.report.words import Words
+from slotwise_workflows.result import Diagnosis, Result, WhatIf
+
+_CHANGE = {"adopt", "conditional", "marginal"}
+
+
+def what_if(diagnosis: Diagnosis, words: Words) -> Section:
+    """Other slots and other loads."""
+    title = words("whatif.title")
+    if not diagnosis.what_if:
+        return Section("what-if", title, (Paragraph(words("whatif.none")),))
+    batch = reading.baseline(diagnosis)
+    timed = any(point.latency_mean_s for point in diagnosis.what_if)
+    p95 = timed and diagnosis.requests >= reading.P95_REQUESTS
+    keys = [
+        "slots",
+        "load",
+        "gain",
+        *(["mean"] if timed else []),
+        *(["p95"] if p95 else []),
+        "idle",
+    ]
+    rows = []
+    for point in diagnosis.what_if:
+        cells = [
+            words.number(point.slots, "count"),
+            words.number(point.load, "factor") if point.load else words("whatif.load_unknown"),
+            words.number(point.gain, "times"),
+        ]
+        if timed:
+            cells.append(_seconds(point, point.latency_mean_s, batch, words))
+        if p95:
+            cells.append(_seconds(point, point.latency_p95_s, batch, words))
+        cells.append(_idle(point, batch, words))
+        rows.append(tuple(cells))
+    strained = any(any(point.overloaded.values()) for point in diagnosis.what_if)
+    table = Table(
+        caption=words("whatif.caption"),
+        columns=tuple(Column(words(f"whatif.{key}")) for key in keys),
+        rows=tuple(rows),
+        label="simulated",
+        tag=words("label.simulated"),
+        note=words("whatif.note") if strained and timed else "",
+    )
+    return Section("what-if", title, (Paragraph(words("whatif.lead")), table))
+
+
+def _seconds(point: WhatIf, seconds: dict[str, float], batch: str, words: Words) -> str:
+    shown = [
+        words("whatif.overloaded")
+        if point.overloaded.get(policy, False)
+        else words.number(seconds.get(policy), "seconds")
+        for policy in (batch, reading.CONTINUOUS)
+    ]
+    return words("whatif.arrow", now=shown[0], after=shown[1])
+
+
+def _idle(point: WhatIf, batch: str, words: Words) -> str:
+    now, after = (
+        words.number(point.idle_share.get(policy), "percent")
+        for policy in (batch, reading.CONTINUOUS)
+    )
+    return words("whatif.arrow", now=now, after=after)
+
+
+def money(diagnosis: Diagnosis, words: Words) -> Section | None:
+    """Servers and cost in the busiest hour, only from a price the client gave."""
+    given = diagnosis.money
+    if not given:
+        return None
+
+    def amount(key: str) -> str:
+        value, currency = given[key], str(given["currency"])
+        if currency == "JPY":
+            return words("money.amount_JPY", value=value)
+        return words("money.amount_other", value=value, currency=currency)
+
+    heads = (
+        Column(words("money.item"), numeric=False),
+        Column(words("money.now")),
+        Column(words("money.after")),
+    )
+    rows = (
+        (
+            words("money.servers"),
+            words.number(given["servers_now"], "count"),
+            words.number(given["servers_after"], "count"),
+        ),
+        (words("money.hour"), amount("hour_now"), amount("hour_after")),
+    )
+    table = Table(
+        words("money.caption"),
+        heads,
+        rows,
+        "simulated",
+        words("label.simulated"),
+        words("money.formula"),
+    )
+    return Section(
+        "money",
+        words("money.title"),
+        (
+            Paragraph(words("money.lead")),
+            table,
+            Paragraph(words("money.saved", saved=amount("hour_saved"))),
+            Paragraph(
+                words("money.price", price=amount("server_hour")), "given", words("label.given")
+            ),
+        ),
+    )
+
+
+def elsewhere(diagnosis: Diagnosis, words: Words) -> Section:
+    """Where to look instead, or as well."""
+    items = tuple(reading.alternative_item(words, own) for own in diagnosis.alternatives)
+    title = "elsewhere.title_also" if diagnosis.verdict in _CHANGE else "elsewhere.title"
+    block: Block = Bullets(items) if items else Paragraph(words("elsewhere.none"))
+    return Section("elsewhere", words(title), (block,))
+
+
+def limits(diagnosis: Diagnosis, words: Words) -> Section:
+    """Everything that keeps the verdict from being certain."""
+    items = [reading.limit_item(words, limit) for limit in diagnosis.limits]
+    if diagnosis.waiting is None:
+        why = words(reading.why_no_waiting(diagnosis))
+        items.insert(0, Item(words("numbers.no_waiting", why=why)))
+    if not items:
+        return Section("limits", words("limits.title"), (Paragraph(words("limits.none")),))
+    return Section("limits", words("limits.title"), (Bullets(tuple(items)),))
+
+
+def rollout(result: Result, words: Words) -> Section:
+    """What to do in which order, and the same diagnosis again four weeks later."""
+    steps = tuple(
+        Item(words.sentence("action", action.code, action.numbers)) for action in result.actions
+    )
+    blocks: list[Block] = [Bullets(steps, ordered=True)] if steps else []
+    if result.gain is not None:
+        text = words("rollout.prediction", gain=words.estimate(result.gain))
+        blocks.append(Callout(words("rollout.predicted"), text))
+    blocks += [Paragraph(words("rollout.again")), Code(_command(result))]
+    title = "rollout.title" if result.verdict in _CHANGE else "rollout.title_no"
+    return Section("rollout", words(title), tuple(blocks))
+
+
+def _command(result: Result) -> str:
+    """The command of the after-test: the settings of this run, the log of then."""
+    words = ["slotwise", "diagnose", "NEW_LOG"]
+    given = {f.name: f.value for f in result.facts if f.source == "given" and f.value is not None}
+    for name in ("slots", "replicas", "ms_per_token", "max_delay_ms", "serving", "mode"):
+        value = given.get(name)
+        if value is not None:
+            option = name.replace("_", "-")
+            words += [f"--{option}", f"{value:g}" if isinstance(value, float) else str(value)]
+    return " ".join(words)

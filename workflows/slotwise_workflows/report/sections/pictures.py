@@ -1,0 +1,300 @@
+"""The traffic in pictures, each with its finding as title and its numbers as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from slotwise_workflows.report import charts, reading, svg
+from slotwise_workflows.report.document import Column, Figure, Label, Section, Table
+from slotwise_workflows.report.words import Words
+from slotwise_workflows.result import ArrivalFigures, Diagnosis, Histogram, Timeline
+
+_TABLE_BINS = 12
+# Axis units of the arrivals picture: longest span shown in it, seconds of one, catalogue key.
+_UNITS = (
+    (180.0, 1.0, "arrivals.axis_s"),
+    (10_800.0, 60.0, "arrivals.axis_min"),
+    (259_200.0, 3600.0, "arrivals.axis_h"),
+    (float("inf"), 86_400.0, "arrivals.axis_d"),
+)
+
+
+def pictures(diagnosis: Diagnosis, words: Words) -> Section | None:
+    """Every picture that the result carries the data for."""
+    drawn = (
+        _slots_over_time(diagnosis, words),
+        _lengths(diagnosis, words),
+        _gain(diagnosis, words),
+        _load(diagnosis, words),
+        _arrivals(diagnosis, words),
+    )
+    figures = tuple(figure for figure in drawn if figure is not None)
+    return Section("pictures", words("figures.title"), figures) if figures else None
+
+
+def _figure(
+    words: Words,
+    name: str,
+    spec: charts.Spec,
+    *,
+    title: str,
+    description: str,
+    table: Table,
+    label: Label,
+    note: str = "",
+    defs: str = "",
+) -> Figure:
+    drawn = svg.draw(spec, name=name, title=title, description=description, defs=defs)
+    tag = reading.label_word(words, label)
+    return Figure(name, title, description, drawn, table, label, tag, note)
+
+
+def _table(
+    words: Words, key: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]
+) -> Table:
+    heads = tuple(Column(title, numeric=i > 0) for i, title in enumerate(columns))
+    return Table(words(key), heads, tuple(rows))
+
+
+def _slots_over_time(diagnosis: Diagnosis, words: Words) -> Figure | None:
+    timeline = diagnosis.timeline
+    if timeline is None or timeline.span_s <= 0:
+        return None
+    total = timeline.slots * timeline.span_s
+    batch = timeline.idle_slot_s.get("static", 0.0)
+    continuous = timeline.idle_slot_s.get("continuous", 0.0)
+    shares = {"static_share": batch / total, "continuous_share": continuous / total}
+    in_minutes = max(batch, continuous) >= 600
+    scale = 60.0 if in_minutes else 1.0
+    labels = {key: words(f"timeline.{key}") for key in ("busy", "held", "empty", "axis", "slot")}
+    labels["batch"] = words("timeline.batch", idle=batch / total)
+    labels["continuous"] = words("timeline.continuous", idle=continuous / total)
+    rows = [
+        (
+            reading.policy_name(words, name, diagnosis),
+            words.number(idle, "digits"),
+            words.number(total, "digits"),
+            words.number(idle / total, "percent"),
+        )
+        for name, idle in ((timeline.batch, batch), ("continuous", continuous))
+    ]
+    heads = tuple(words(f"timeline.{key}") for key in ("column", "idle", "total", "share"))
+    return _figure(
+        words,
+        "timeline",
+        charts.slots_over_time(timeline, labels),
+        title=words(
+            "timeline.title",
+            slots=timeline.slots,
+            static=batch / scale,
+            continuous=continuous / scale,
+            unit=words("timeline.minutes" if in_minutes else "timeline.seconds"),
+        ),
+        description=words("timeline.description", span=timeline.span_s, **shares),
+        table=_table(words, "timeline.table", heads, rows),
+        label="simulated",
+        note=_timeline_note(diagnosis, timeline, words),
+        defs=charts.HATCH,
+    )
+
+
+def _timeline_note(diagnosis: Diagnosis, timeline: Timeline, words: Words) -> str:
+    policy = reading.policy_name(words, timeline.batch, diagnosis)
+    drawn = min(timeline.slots, charts.MAX_SLOTS)
+    if drawn < timeline.slots:
+        note = words("timeline.note_cut", policy=policy, slots=timeline.slots, drawn=drawn)
+    else:
+        note = words("timeline.note", policy=policy, slots=timeline.slots)
+    return f"{note} {words('timeline.note_assumed')}" if timeline.tokens_axis else note
+
+
+def _lengths(diagnosis: Diagnosis, words: Words) -> Figure | None:
+    histogram, own = diagnosis.histogram, diagnosis.output_tokens
+    if not any(histogram.counts) or histogram.width <= 0:
+        return None
+    marks = [(own.mean, words("lengths.mean", value=own.mean))]
+    if diagnosis.requests >= reading.P95_REQUESTS:
+        marks.append((own.p95, words("lengths.p95", value=own.p95)))
+    marks.append((own.max, words("lengths.max", value=own.max)))
+    labels = {"axis": words("lengths.axis"), "count": words("lengths.count")}
+    heads = (words("lengths.column"), words("lengths.count"))
+    return _figure(
+        words,
+        "lengths",
+        charts.lengths(histogram, marks, labels),
+        title=words(
+            "lengths.title", p50=own.p50, max=own.max, ratio=own.max / own.mean if own.mean else 0
+        ),
+        description=words("lengths.description", mean=own.mean, p50=own.p50, max=own.max),
+        table=_table(words, "lengths.table", heads, _bins(histogram, words)),
+        label="measured",
+    )
+
+
+def _bins(histogram: Histogram, words: Words) -> list[tuple[str, ...]]:
+    """At most a dozen rows: neighbouring bins are added up."""
+    joined = -(-len(histogram.counts) // _TABLE_BINS)
+    rows: list[tuple[str, ...]] = []
+    for first in range(0, len(histogram.counts), joined):
+        counts = histogram.counts[first : first + joined]
+        low = histogram.start + first * histogram.width
+        high = low + len(counts) * histogram.width
+        span = words("lengths.from_to", low=low, high=high)
+        rows.append((span, words.number(sum(counts), "count")))
+    return rows
+
+
+def _gain(diagnosis: Diagnosis, words: Words) -> Figure | None:
+    bound = {int(slots): e for slots, e in diagnosis.gain_bound.items() if slots.isdecimal()}
+    if len(bound) < 2:
+        return None
+    # The same gain stands at every load: any point of a number of slots carries it.
+    in_order = {point.slots: point.gain for point in diagnosis.what_if}
+    if diagnosis.gain is not None and not diagnosis.slots_is_range:
+        in_order[diagnosis.slots] = diagnosis.gain.estimate
+    if diagnosis.arrivals is None:
+        in_order = {}
+    few, many, here = min(bound), max(bound), diagnosis.slots
+    labels = {key: words(f"gain.{key}") for key in ("axis", "y", "bound", "order", "even")}
+    labels["here"] = words("gain.here", slots=here)
+    rows = [
+        (
+            words.number(slots, "count"),
+            words.estimate(bound[slots]) if slots in bound else words.number(None, ""),
+            words.number(in_order.get(slots), "times"),
+        )
+        for slots in sorted({*bound, *in_order})
+    ]
+    heads = (words("gain.slots"), words("gain.regrouped"), words("gain.in_order"))
+    at_here = bound.get(here)
+    at = at_here.estimate if at_here else None
+    if here in in_order and at is not None:
+        title = words("gain.title_order", slots=here, gain=in_order[here], value=at)
+    else:
+        title = words("gain.title", slots=here, value=at)
+    return _figure(
+        words,
+        "gain",
+        charts.gain_by_slots(bound, in_order, here, labels),
+        title=title,
+        description=words(
+            "gain.description",
+            few=few,
+            first=bound[few].estimate,
+            many=many,
+            last=bound[many].estimate,
+            slots=here,
+        ),
+        table=_table(words, "gain.table", heads, rows),
+        label="measured",
+    )
+
+
+def _load(diagnosis: Diagnosis, words: Words) -> Figure | None:
+    points = sorted(
+        (p for p in diagnosis.what_if if p.slots == diagnosis.slots and p.load > 0),
+        key=lambda p: p.load,
+    )
+    batch = reading.baseline(diagnosis)
+    shown = [p for p in points if {batch, reading.CONTINUOUS} <= p.latency_mean_s.keys()]
+    if len(shown) < 2:
+        return None
+    names = {p: reading.policy_name(words, p, diagnosis) for p in (batch, reading.CONTINUOUS)}
+    series = [
+        (p.load, names[policy], p.latency_mean_s[policy], p.overloaded.get(policy, False))
+        for policy in (batch, reading.CONTINUOUS)
+        for p in shown
+    ]
+    rows = [
+        (
+            words.number(p.load, "factor"),
+            *(
+                _strained(words, p.latency_mean_s[policy], p.overloaded.get(policy, False))
+                for policy in (batch, reading.CONTINUOUS)
+            ),
+        )
+        for p in shown
+    ]
+    too_much = [p.load for p in shown if p.overloaded.get(batch, False)]
+    today = next((p for p in shown if p.load == 1), shown[0])
+    if too_much and min(too_much) == 1:
+        title = words("load.title_overload_now")
+    elif too_much and min(too_much) < 1:
+        title = words("load.title_overload", load=min(too_much))
+    else:
+        title = words(
+            "load.title",
+            now=today.latency_mean_s[batch],
+            after=today.latency_mean_s[reading.CONTINUOUS],
+        )
+    return _figure(
+        words,
+        "load",
+        charts.latency_by_load(series, {k: words(f"load.{k}") for k in ("axis", "y", "here")}),
+        title=title,
+        description=words(
+            "load.description", low=shown[0].load, high=shown[-1].load, slots=diagnosis.slots
+        ),
+        table=_table(words, "load.table", (words("load.column"), *names.values()), rows),
+        label=reading.seconds_label(diagnosis),
+        note=words("load.note") if any(over for *_, over in series) else "",
+    )
+
+
+def _strained(words: Words, seconds: float, over: bool) -> str:
+    text = words.number(seconds, "seconds")
+    return words("load.cell_overloaded", value=text) if over else text
+
+
+def _arrivals(diagnosis: Diagnosis, words: Words) -> Figure | None:
+    own = diagnosis.arrivals
+    if own is None or len(own.rate_by_bin) < 2 or own.bin_s <= 0:
+        return None
+    _, unit, axis = next(u for u in _UNITS if own.span_s <= u[0])
+    whole = own.busiest_span_s >= 0.95 * own.span_s
+    start = own.busiest_start_s / unit
+    busiest = None if whole else (start, start + own.busiest_span_s / unit)
+    labels: Mapping[str, str] = {
+        "axis": words(axis),
+        "y": words("arrivals.y"),
+        "busiest": words("arrivals.busiest"),
+    }
+    ratio = own.busiest_rate_per_s / own.rate_per_s if own.rate_per_s else 0.0
+    title = words("arrivals.title_flat", rate=own.rate_per_s)
+    if not whole:
+        title = words(
+            "arrivals.title",
+            span=own.busiest_span_s,
+            rate=own.busiest_rate_per_s,
+            ratio=ratio,
+        )
+    return _figure(
+        words,
+        "arrivals",
+        charts.arrivals_over_time(own.rate_by_bin, own.bin_s / unit, busiest, labels),
+        title=title,
+        description=words(
+            "arrivals.description",
+            span=own.span_s,
+            rate=own.rate_per_s,
+            busiest=own.busiest_rate_per_s,
+        ),
+        table=_arrival_table(own, words),
+        label="measured",
+    )
+
+
+def _arrival_table(own: ArrivalFigures, words: Words) -> Table:
+    rows = [
+        (words(f"arrivals.{key}"), words.number(value, kind))
+        for key, value, kind in (
+            ("rate", own.rate_per_s, "rate"),
+            ("busiest_rate", own.busiest_rate_per_s, "rate"),
+            ("busiest_start", own.busiest_start_s, "seconds"),
+            ("busiest_span", own.busiest_span_s, "seconds"),
+            ("span", own.span_s, "seconds"),
+            ("gap_cv", own.gap_cv, "number"),
+        )
+    ]
+    heads = (words("arrivals.column"), words("arrivals.value"))
+    return _table(words, "arrivals.table", heads, rows)

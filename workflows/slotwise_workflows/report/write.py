@@ -1,0 +1,59 @@
+"""The report's files in a run directory: the skins and the tables as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from slotwise_workflows.errors import UsageError
+from slotwise_workflows.report.csv_tables import as_csv, csv_tables
+from slotwise_workflows.report.document import Branding
+from slotwise_workflows.report.render import FORMATS, render_report
+from slotwise_workflows.report.words import Language, clean
+from slotwise_workflows.result import Result
+from slotwise_workflows.run_directory import prepare_directory, write_file
+
+
+def write_report(
+    result: Result,
+    directory: Path,
+    *,
+    language: Language,
+    formats: Sequence[str] = FORMATS,
+    branding: Branding | None = None,
+) -> list[Path]:
+    """Writes ``report.html``, ``report.md`` and ``tables/*.csv``; each whole or not at all.
+
+    Args:
+        result: What a diagnosis found.
+        directory: Made if it is not there.
+        language: Of the words; the tables' columns keep their English names.
+        formats: Any of `FORMATS`.
+        branding: For whom, by whom.
+
+    Returns:
+        The files written.
+
+    Raises:
+        UsageError: A format is not known.
+        InputError: The directory cannot be written, or the result names a code this version has no
+            sentence for.
+    """
+    unknown = [name for name in formats if name not in FORMATS]
+    if unknown:
+        raise UsageError(
+            f"no report format {clean(unknown[0])!r}",
+            where="formats",
+            hint=f"Choose from {', '.join(FORMATS)}",
+        )
+    report = render_report(result, language=language, branding=branding)
+    skins = {"html": report.html, "md": report.markdown}
+    prepare_directory(directory)
+    tables = prepare_directory(directory / "tables")
+    written = [
+        write_file(directory / f"report.{name}", skins[name].encode("utf-8"))
+        for name in dict.fromkeys(formats)
+    ]
+    for name, (columns, rows) in csv_tables(result).items():
+        written.append(write_file(tables / f"{name}.csv", as_csv(columns, rows)))
+    return written

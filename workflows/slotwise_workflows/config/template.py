@@ -12,6 +12,7 @@ from typing import Any, Literal
 import yaml
 
 Language = Literal["ja", "en"]
+_MOST = 10_000  # slots or servers
 Kind = Literal["count", "duration", "amount", "words"]
 
 
@@ -48,14 +49,17 @@ class Interview:
             value = float(answer.replace(",", ""))
         except ValueError:
             raise ValueError(self.again[question.kind]) from None
-        right = {
-            "count": value >= 1 and value == math.floor(value),
-            "duration": value >= 0,
-            "amount": value > 0,
-        }[question.kind]
-        if not right or math.isinf(value):
+        right = (
+            math.isfinite(value)
+            and {
+                "count": 1 <= value <= _MOST and value == round(value),
+                "duration": value >= 0,
+                "amount": value > 0,
+            }[question.kind]
+        )
+        if not right:
             raise ValueError(self.again[question.kind])
-        return str(int(value)) if value == math.floor(value) else repr(value)
+        return str(int(value)) if value == round(value) else repr(value)
 
 
 def interview(language: Language) -> Interview:

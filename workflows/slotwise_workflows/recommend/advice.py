@@ -63,6 +63,7 @@ def limits(e: Evidence) -> list[Reason]:
         _short_window(e),
         _if(facts.serving.value == "unknown", "serving_unknown"),
         _drift(e),
+        _prefill(e),
         _if(e.truncated_share >= TRUNCATED_FROM, "truncated", share=e.truncated_share),
         _if("time_resolution" in _flag_names(e), "clock_coarse"),
         _if(not e.verified, "reader_unverified"),
@@ -208,6 +209,12 @@ def _drift(e: Evidence) -> Reason | None:
     return Reason(
         code="lengths_drift", numbers={"gain_bound": bound.estimate, "gain": gain.estimate}
     )
+
+
+def _prefill(e: Evidence) -> Reason | None:
+    """Long prompts cost time that refilling does not save, and that this cost model leaves out."""
+    ratio = None if e.prompt_mean is None else e.prompt_mean / e.lengths.mean
+    return _if(ratio is not None and ratio >= HEAVY_RATIO, "prefill_not_counted", ratio=ratio)
 
 
 def _is_apart(bound: Estimate, gain: Estimate) -> bool:

@@ -49,6 +49,7 @@ LIMITS: Mapping[str, tuple[str, ...]] = {
     "reader_unverified": (),
     "overload_ratio": (),
     "constant_time_per_token": (),
+    "prefill_not_counted": ("ratio",),
     "few_requests": ("requests",),
     "retries": ("requests",),
 }

@@ -63,27 +63,28 @@ class AmbiguousNumberError(ValueError):
 def lookup(record: Any, path: str, depth: int = 0) -> Any:
     """The value at ``path``, or None; see the module's docstring for what is looked through."""
     if isinstance(record, Mapping):
-        if path in record:
-            return record[path]
-        if depth > _DEEPEST:
-            return None
-        dot = path.find(".")
-        while dot > 0:
-            head = path[:dot]
-            if head in record:
-                found = lookup(record[head], path[dot + 1 :], depth + 1)
-                if found is not None:
-                    return found
-            dot = path.find(".", dot + 1)
+        return record[path] if path in record else _inside(record, path, depth)
+    if depth > _DEEPEST:
         return None
     if isinstance(record, str):
         nested = parse_nested(record)
         return None if nested is None else lookup(nested, path, depth + 1)
-    if isinstance(record, list) and depth <= _DEEPEST:
-        for item in record:
-            found = lookup(item, path, depth + 1)
+    if isinstance(record, list):
+        found = (lookup(item, path, depth + 1) for item in record)
+        return next((value for value in found if value is not None), None)
+    return None
+
+
+def _inside(record: Record, path: str, depth: int) -> Any:
+    """The rest of a path inside a nested object; keys may hold dots themselves."""
+    dot = path.find(".")
+    while dot > 0 and depth <= _DEEPEST:
+        head = path[:dot]
+        if head in record:
+            found = lookup(record[head], path[dot + 1 :], depth + 1)
             if found is not None:
                 return found
+        dot = path.find(".", dot + 1)
     return None
 
 

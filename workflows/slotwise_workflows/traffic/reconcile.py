@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -81,13 +82,17 @@ class Verdict(NamedTuple):
 
 Judge = Callable[[Record, str], Verdict]
 Condition = Callable[[Record], bool]
+Values = Mapping[str, Any]
 
 _TEXTS = (
     *("request_id", "conversation", "model", "response_model", "provider", "operation"),
     *("finish_reason", "path", "user_agent", "span_id"),
 )
-_COUNTS = ("prompt_tokens", "cached_tokens", "reasoning_tokens", "total_tokens", "max_tokens")
-
+_COUNTS = (
+    *("prompt_tokens", "cached_tokens", "reasoning_tokens", "total_tokens", "max_tokens"),
+    "choices",
+)
+_RAWS = ("arrival", "end", "first_token", "written", "status", "error", "cache_hit")
 _OTHER_CALLS = re.compile(
     r"embed|rerank|moderation|image|speech|audio|transcri|translation|tool|agent|mcp|retriev"
     r"|vector|search|ocr|health|ping|list_|file|vote|feedback|tokeniz|count_tokens|create_batch",
@@ -117,6 +122,15 @@ _ABORTED = frozenset(
     {"abort", "aborted", "cancel", "cancelled", "canceled", "client_disconnect", "disconnected"}
 )
 _HITS = frozenset({"true", "1", "yes", "hit", "semantic hit", "semantic_hit"})
+_OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 _GOOD = frozenset({"ok", "success", "succeeded", "completed", "complete", "none", "null", "unset"})
 
 
@@ -138,104 +152,103 @@ def judge(
     Returns:
         A function of a record and its ``file:line``.
     """
-    specs = {name: entry.alternatives(name) for name in fields_read()}
-    texts = {n: fields.first_of(specs[n], fields.text) for n in _TEXTS if specs[n]}
-    loose = partial(_loose_count, decimal=decimal)
-    counts = {n: fields.first_of(specs[n], loose) for n in (*_COUNTS, "choices") if specs[n]}
-    raws = {
-        n: fields.first_of(specs[n], fields.raw)
-        for n in ("arrival", "end", "first_token", "written", "status", "error", "cache_hit")
-        if specs[n]
-    }
-    durations = {
-        n: fields.first_of(specs[n], fields.seconds) for n in ("latency", "ttft") if specs[n]
-    }
-    output = fields.first_of(specs["output_tokens"], partial(fields.count, decimal=decimal))
-    stream = fields.first_of(specs["stream"], _truth) if specs["stream"] else None
-    hashes = (
-        fields.first_of(specs["prefix_hash_ids"], _hashes) if specs["prefix_hash_ids"] else None
-    )
+    getters = _getters(entry, decimal)
     labels = tuple(fields.first_of(spec, _label) for spec in segments)
-    chunk = any_of(entry.chunk)
-    other = any_of(entry.not_generation)
-    failing = any_of(entry.failed)
+    chunk, other = any_of(entry.chunk), any_of(entry.not_generation)
+    failing, cancelled = any_of(entry.failed), any_of(entry.cancelled)
 
     def decide(record: Record, source: str) -> Verdict:
-        if where and not all(condition(record) for condition in where):
+        if not all(condition(record) for condition in where):
             return Verdict("filtered")
         try:
-            tokens = output(record)
+            value = {name: get(record) for name, get in getters.items()}
         except fields.AmbiguousNumberError as error:
             raise _ambiguous(entry, str(error), source) from None
         except ValueError as error:
-            return Verdict("unparsable", f"output tokens: {error}")
-        text = {name: get(record) for name, get in texts.items()}
-        raw = {name: get(record) for name, get in raws.items()}
-        streamed = stream(record) if stream else None
-        model = text.get("model") or text.get("response_model")
-        seen = partial(Verdict, stream=streamed, model=model, id=text.get("request_id"))
+            return Verdict("unparsable", f"its output tokens are {error}")
+        value["finish_reason"] = _finish(value.get("finish_reason"))
+        value["cancelled"] = cancelled(record)
         if chunk(record):
-            return seen("chunk_row")
-        if other(record) or _is_other_call(text, tokens):
-            return seen("not_generation")
-        duration = {name: get(record) for name, get in durations.items()}
-        finish = _finish(text.get("finish_reason"))
-        aborted = bool(tokens) and (finish in _ABORTED or _is_abort(raw.get("status")))
-        if not aborted and (failing(record) or _is_failure(raw.get("status"), raw.get("error"))):
-            # A call that shows a first token generated something, however it ended: where its
-            # count is missing (and not zero) its length is unknown, which is no_output.
-            began = duration.get("ttft") is not None or raw.get("first_token") is not None
-            return seen("no_output" if tokens is None and began else "failed")
-        if str(raw.get("cache_hit")).strip().lower() in _HITS:
-            return seen("cache_hit")
-        if not tokens:
-            return seen("no_output")
-        try:
-            number = {name: get(record) for name, get in counts.items()}
-        except fields.AmbiguousNumberError as error:
-            raise _ambiguous(entry, str(error), source) from None
-        if (number.get("choices") or 1) > 1 or _many_choices(record):
-            return seen("multi_choice")
-        request = Request(
-            source,
-            _with_reasoning(tokens, number),
-            number.get("prompt_tokens"),
-            number.get("cached_tokens"),
-            number.get("reasoning_tokens"),
-            number.get("max_tokens"),
-            number.get("choices"),
-            raw.get("arrival"),
-            raw.get("end"),
-            raw.get("first_token"),
-            raw.get("written"),
-            duration.get("latency"),
-            duration.get("ttft"),
-            text.get("request_id"),
-            text.get("conversation"),
-            _shared(text.get("model")),
-            _shared(text.get("response_model")),
-            _shared(text.get("provider")),
-            _shared(text.get("operation")),
-            _shared(finish),
-            streamed,
-            hashes(record) if hashes else None,
-            text.get("span_id"),
-            finish in _CUT,
-            aborted,
-            tuple(label(record) for label in labels),
-        )
-        return seen("", request=request)
+            reason = "chunk_row"
+        elif other(record) or _is_other_call(value):
+            reason = "not_generation"
+        else:
+            reason = _reason(value, record, failing)
+        request = None
+        if not reason:
+            request = _request(value, source, tuple(label(record) for label in labels))
+        model = value.get("model") or value.get("response_model")
+        return Verdict(reason, "", request, value.get("stream"), model, value.get("request_id"))
 
     return decide
 
 
-def fields_read() -> tuple[str, ...]:
-    """The fields a judge asks for."""
-    return (
-        *_TEXTS,
-        *_COUNTS,
-        *("choices", "arrival", "end", "first_token", "written", "status", "error", "cache_hit"),
-        *("latency", "ttft", "output_tokens", "stream", "prefix_hash_ids"),
+def _getters(entry: Format, decimal: str) -> dict[str, fields.Getter]:
+    """A reader of each field that the format has; only that of the output raises ValueError."""
+    converters: dict[str, Callable[[Any], Any]] = {
+        **dict.fromkeys(_TEXTS, fields.text),
+        **dict.fromkeys(_COUNTS, partial(_loose_count, decimal=decimal)),
+        **dict.fromkeys(_RAWS, fields.raw),
+        **dict.fromkeys(("latency", "ttft"), fields.seconds),
+        "output_tokens": partial(fields.count, decimal=decimal),
+        "stream": _truth,
+        "prefix_hash_ids": _hashes,
+    }
+    return {
+        name: fields.first_of(entry.alternatives(name), convert)
+        for name, convert in converters.items()
+        if entry.alternatives(name)
+    }
+
+
+def _reason(value: Values, record: Record, failing: Condition) -> str:
+    """Why a call that is a generation is left out; empty where it is kept."""
+    tokens = value.get("output_tokens")
+    if not _was_aborted(value) and (
+        failing(record) or _is_failure(value.get("status"), value.get("error"))
+    ):
+        # A call that shows a first token generated something, however it ended: where its count
+        # is missing (and not zero) its length is unknown, which is no_output.
+        began = value.get("ttft") is not None or value.get("first_token") is not None
+        return "no_output" if tokens is None and began else "failed"
+    if str(value.get("cache_hit")).strip().lower() in _HITS:
+        return "cache_hit"
+    if not tokens:
+        return "no_output"
+    choices = record.get("choices")
+    many = isinstance(choices, list) and len(choices) > 1
+    return "multi_choice" if many or (value.get("choices") or 1) > 1 else ""
+
+
+def _request(value: Values, source: str, segments: tuple[str | None, ...]) -> Request:
+    get = value.get
+    return Request(
+        source=source,
+        output_tokens=_with_reasoning(value),
+        prompt_tokens=get("prompt_tokens"),
+        cached_tokens=get("cached_tokens"),
+        reasoning_tokens=get("reasoning_tokens"),
+        max_tokens=get("max_tokens"),
+        choices=get("choices"),
+        arrival=get("arrival"),
+        end=get("end"),
+        first_token=get("first_token"),
+        written=get("written"),
+        latency=get("latency"),
+        ttft=get("ttft"),
+        request_id=get("request_id"),
+        conversation=get("conversation"),
+        model=_shared(get("model")),
+        response_model=_shared(get("response_model")),
+        provider=_shared(get("provider")),
+        operation=_shared(get("operation")),
+        finish_reason=_shared(get("finish_reason")),
+        stream=get("stream"),
+        prefix_hash_ids=get("prefix_hash_ids"),
+        span_id=get("span_id"),
+        truncated=get("finish_reason") in _CUT,
+        aborted=_was_aborted(value),
+        segments=segments,
     )
 
 
@@ -251,12 +264,13 @@ def any_of(rules: Sequence[str]) -> Condition:
 
 
 def _clause(text: str) -> Condition:
-    path, operator, wanted = re.fullmatch(r"(.+?)(!?=)(.*)", text.strip()).groups()  # type: ignore[union-attr]
+    head, _, wanted = text.strip().partition("=")
+    path, equal = head.removesuffix("!"), not head.endswith("!")
 
     def meets(record: Record) -> bool:
         value = fields.lookup(record, path)
         same = fields.is_missing(value) if not wanted else str(value).lower() == wanted.lower()
-        return same is (operator == "=")
+        return same is equal
 
     return meets
 
@@ -275,23 +289,14 @@ def where_condition(text: str) -> tuple[str, Condition]:
         raise UsageError(
             f"--where {text!r} is not a condition", hint="Write column=value (also != < <= > >=)"
         )
-    path, operator, wanted = match.groups()
+    path, symbol, wanted = match.groups()
     wanted = wanted.strip("\"'") if wanted[:1] in "\"'" else wanted
 
     def meets(record: Record) -> bool:
         value = fields.lookup(record, path)
         if fields.is_missing(value):
-            return operator == "!=" and wanted != ""
-        left, right = _comparable(value, wanted)
-        return {
-            "=": lambda: left == right,
-            "==": lambda: left == right,
-            "!=": lambda: left != right,
-            "<": lambda: left < right,
-            "<=": lambda: left <= right,
-            ">": lambda: left > right,
-            ">=": lambda: left >= right,
-        }[operator]()
+            return symbol == "!=" and wanted != ""
+        return _OPERATORS[symbol](*_comparable(value, wanted))
 
     return path, meets
 
@@ -308,20 +313,26 @@ def _comparable(value: Any, wanted: str) -> tuple[Any, Any]:
 # --- parts of the judgement ----------------------------------------------------------------------
 
 
-def _is_other_call(text: Mapping[str, str | None], tokens: int | None) -> bool:
-    operation, path = text.get("operation"), text.get("path")
-    if operation and _OTHER_CALLS.search(operation):
+def _is_other_call(value: Values) -> bool:
+    signs = (
+        ("operation", _OTHER_CALLS),
+        ("path", _OTHER_PATHS),
+        ("user_agent", _PROBES),
+        ("request_id", _PROBE_IDS),
+    )
+    if any(value.get(name) and pattern.search(value[name]) for name, pattern in signs):
         return True
-    if path and _OTHER_PATHS.search(path):
-        return True
-    agent = text.get("user_agent")
-    if agent and _PROBES.search(agent):
-        return True
-    identity = text.get("request_id")
-    if identity and _PROBE_IDS.search(identity):
-        return True
-    model = text.get("model") or text.get("response_model")
-    return not tokens and bool(model) and bool(_EMBEDDERS.search(model or ""))
+    model = value.get("model") or value.get("response_model") or ""
+    return not value.get("output_tokens") and bool(_EMBEDDERS.search(model))
+
+
+def _was_aborted(value: Values) -> bool:
+    """Cut off by the client or at a benchmark's end, with tokens out."""
+    if not value.get("output_tokens"):
+        return False
+    status = str(value.get("status")).strip().lower()
+    told = value["cancelled"] or status == "499"
+    return told or value.get("finish_reason") in _ABORTED or status in _ABORTED
 
 
 def _is_failure(status: Any, error: Any) -> bool:
@@ -341,10 +352,6 @@ def _is_failure(status: Any, error: Any) -> bool:
     return code < 0 or (100 <= code < 600 and not 200 <= code < 300)
 
 
-def _is_abort(status: Any) -> bool:
-    return status is not None and str(status).strip().lower() in (*_ABORTED, "499")
-
-
 def _is_empty_error(error: Any) -> bool:
     if isinstance(error, str):
         nested = fields.parse_nested(error)
@@ -353,20 +360,14 @@ def _is_empty_error(error: Any) -> bool:
         return all(_is_empty_error(value) for value in error.values())
     if isinstance(error, list):
         return all(_is_empty_error(value) for value in error)
-    return error is False or error == 0 or fields.is_missing(error) or str(error) == "False"
+    return fields.is_missing(error) or str(error).strip().lower() in ("false", "0")
 
 
-def _many_choices(record: Record) -> bool:
-    """Several answers in one record, whatever `n` says."""
-    choices = record.get("choices")
-    return isinstance(choices, list) and len(choices) > 1
-
-
-def _with_reasoning(tokens: int, number: Mapping[str, int | None]) -> int:
+def _with_reasoning(value: Values) -> int:
     """Reasoning is decoded too: added where the total shows that it stands apart."""
-    reasoning, prompt, total = (
-        number.get(name) for name in ("reasoning_tokens", "prompt_tokens", "total_tokens")
-    )
+    tokens: int = value["output_tokens"]
+    reasoning: int = value.get("reasoning_tokens") or 0
+    prompt, total = value.get("prompt_tokens"), value.get("total_tokens")
     if reasoning and prompt is not None and total == prompt + tokens + reasoning:
         return tokens + reasoning
     return tokens

@@ -9,7 +9,7 @@ from typing import Any
 
 from slotwise_workflows.errors import InputError
 from slotwise_workflows.traffic.fields import has, lookup
-from slotwise_workflows.traffic.formats.plain import key_paths, normalise
+from slotwise_workflows.traffic.formats.plain import OUTPUT_NAMES, key_paths, normalise
 
 Record = Mapping[str, Any]
 
@@ -39,106 +39,106 @@ class Refusal:
 _NO_COUNTS = "it holds no output-token counts"
 REFUSALS: tuple[Refusal, ...] = (
     Refusal(
-        "OpenAI usage API buckets",
+        "a page of the OpenAI usage API",
         "rows are totals over time, not requests",
         _GATEWAY_HINT,
         ("object", "data.results.num_model_requests"),
     ),
     Refusal(
-        "Anthropic usage export",
+        "an Anthropic usage export",
         "rows are daily totals, not requests",
         _GATEWAY_HINT,
         ("usage_date_utc", "usage_output_tokens"),
     ),
     Refusal(
-        "GuideLLM report whose request lists are empty",
+        "a GuideLLM report whose request lists are empty",
         "only summaries are left in it",
         "run guidellm so that it keeps the requests in its output",
         ("metadata.guidellm_version", "benchmarks"),
     ),
     Refusal(
-        "inference-perf summary report",
+        "an inference-perf summary report",
         "it holds aggregated statistics only",
         "use the per_request report of inference-perf",
         ("load_summary", "successes"),
     ),
     Refusal(
-        "trace whose spans hold text and no gen_ai.usage counts",
+        "a trace whose spans hold text and no gen_ai.usage counts",
         _NO_COUNTS,
         "record gen_ai.usage.output_tokens on the spans",
         ("spans.trace_id", "spans.start_time", "spans.attributes"),
     ),
     Refusal(
-        "Cloudflare AI Gateway Logpush",
+        "a Cloudflare AI Gateway Logpush file",
         "its bodies are encrypted and it has no token fields",
         "fetch the logs from the AI Gateway logs API, which has tokens_in and tokens_out",
         ("Gateway", "RequestBody", "ResponseBody"),
     ),
     Refusal(
-        "nginx access log",
+        "an nginx access log",
         "it counts bytes, not tokens",
         _GATEWAY_HINT,
         ("request", "status", "body_bytes_sent"),
     ),
     Refusal(
-        "FastChat conversation log",
+        "a FastChat conversation log",
         "it holds texts and times but no token counts",
         "log the worker's usage counts beside them",
         ("tstamp", "type", "gen_params", "state"),
     ),
     Refusal(
-        "TensorRT-LLM perf metrics",
-        "they hold timings but no token counts",
+        "a TensorRT-LLM performance export",
+        "it holds timings but no token counts",
         "export the usage of each answer with them",
         ("request_id", "perf_metrics.timing_metrics"),
     ),
     Refusal(
-        "haproxy log",
+        "an haproxy log",
         "it counts bytes, not tokens",
         _GATEWAY_HINT,
         line=re.compile(r"haproxy\[\d+\]:"),
     ),
     Refusal(
-        "Ollama or Gin access log",
+        "an Ollama or Gin access log",
         _NO_COUNTS,
         "log the API's answers, which have eval_count",
         line=re.compile(r"^\[GIN\]"),
     ),
     Refusal(
-        "web server access log",
-        "it counts bytes, not tokens",
-        _GATEWAY_HINT,
-        line=re.compile(r'"(GET|POST|PUT|HEAD) \S+ HTTP/[\d.]+" \d{3} '),
-    ),
-    Refusal(
-        "vLLM statistics log",
-        "it holds averages over intervals, not requests",
-        _ENGINE_HINT,
-        line=re.compile(r"Avg prompt throughput|metrics\.py:\d+\]"),
-    ),
-    Refusal(
-        "vLLM server log",
-        _NO_COUNTS,
-        _ENGINE_HINT,
-        line=re.compile(r"Received request |Added request |Finished request |vllm\.|api_server"),
-    ),
-    Refusal(
-        "SGLang text log",
+        "an SGLang text log",
         "text logs of this engine are not read yet",
         "use --log-requests-format json or the request metrics log",
         line=re.compile(r"Finish: obj=|#running-req"),
     ),
     Refusal(
-        "TGI text log",
+        "a vLLM statistics log",
+        "it holds averages over intervals, not requests",
+        _ENGINE_HINT,
+        line=re.compile(r"Avg prompt throughput|metrics\.py:\d+\]"),
+    ),
+    Refusal(
+        "a vLLM server log",
+        _NO_COUNTS,
+        _ENGINE_HINT,
+        line=re.compile(r"Received request |Added request |Finished request |vllm\.|api_server"),
+    ),
+    Refusal(
+        "a TGI text log",
         "text logs of this engine are not read yet",
         "use --json-output",
         line=re.compile(r"text_generation_router"),
     ),
     Refusal(
-        "llama.cpp server log",
+        "a llama.cpp server log",
         "text logs of this engine are not read yet",
         "log the `timings` of its answers as JSON",
         line=re.compile(r"eval time =|slot (launch_slot_|release|print_timing)|srv  "),
+    ),
+    Refusal(
+        "a web server access log",
+        "it counts bytes, not tokens",
+        _GATEWAY_HINT,
+        line=re.compile(r'"(GET|POST|PUT|HEAD) \S+ HTTP/[\d.]+" \d{3} '),
     ),
 )
 
@@ -200,6 +200,14 @@ def no_output(records: Sequence[Record], where: str) -> InputError:
     found = _some(paths)
     if any(_distribution(record) for record in records):
         return _summary(where, "it holds tables of probabilities per window")
+    candidate = next((p for p in paths if normalise(p.rpartition(".")[2]) in OUTPUT_NAMES), None)
+    if candidate is not None:
+        return InputError(
+            "no known log format has these fields",
+            where=where,
+            why=f"it might count output tokens in {candidate}",
+            hint=f"If so, say --map output_tokens={candidate}, and name the others likewise",
+        )
     if "total_tokens" in names:
         return InputError(
             "no output-token column; total_tokens cannot be split",

@@ -85,7 +85,7 @@ def timing(requests: Sequence[Request], entry: Format, options: times.Options) -
         flags.append("timestamps_are_write_time_not_arrival")
     else:
         flags.append("no_arrival")
-    flags += _column_flags(used, start, clock)
+    flags += _column_flags(used, clock)
     known = clock is not None
     return Timing(
         start,
@@ -223,13 +223,11 @@ def _between(a: int | None, b: int | None) -> float | None:
     return None if a is None or b is None or b < a else (b - a) / _NS
 
 
-def _column_flags(
-    used: times.Column | None, start: Sequence[int | None], clock: Clock | None
-) -> list[str]:
+def _column_flags(used: times.Column | None, clock: Clock | None) -> list[str]:
     if used is None:
         return []
     flags = []
-    if used.assumed_utc and not used.ambiguous:
+    if used.assumed_utc and (clock is not None or used.set_back):
         flags.append("naive_timestamps_assumed_utc")
     if clock is not None and used.unit_assumed:
         flags.append("time_unit_assumed:s")

@@ -366,8 +366,10 @@ def _parse(value: Any) -> Decimal | int | _Date | _Slashed | None:
         return _of_datetime(value)
     if isinstance(value, bool) or is_missing(value):
         return None
-    if isinstance(value, float | Decimal):
+    if isinstance(value, float):
         return Decimal(repr(value)) if abs(value) < 1e20 else None
+    if isinstance(value, Decimal):
+        return value if value.is_finite() and abs(value) < Decimal(10) ** 20 else None
     return None
 
 

@@ -84,7 +84,7 @@ VLLM_REQUEST_METRICS = Format(
             "metrics.generation_time_ms + metrics.time_to_first_token_ms + "
             "metrics.queue_time_ms [ms]"
         ),
-        "ttft": "metrics.time_to_first_token_ms [ms]",
+        "ttft": "metrics.time_to_first_token_ms + metrics.queue_time_ms [ms]",
         "prompt_tokens": "usage.prompt_tokens",
         "cached_tokens": "usage.prompt_tokens_details.cached_tokens",
         "output_tokens": "usage.completion_tokens",

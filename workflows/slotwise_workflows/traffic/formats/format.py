@@ -66,6 +66,7 @@ class Format:
         chunk: Conditions under which a row is a piece of a call, not a call.
         not_generation: Conditions under which a row is not a generation.
         failed: Conditions, beyond `status` and `error`, under which a call failed.
+        cancelled: Conditions, beyond `finish_reason` and `status`, under which the client left.
         chunks_share_id: Whether the pieces of one call carry the call's id.
         engine: ``batches`` for a log written by an engine that batches continuously by default.
         managed: Whether somebody else runs the server; None where the format does not tell.
@@ -89,6 +90,7 @@ class Format:
     chunk: tuple[str, ...] = ()
     not_generation: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
+    cancelled: tuple[str, ...] = ()
     chunks_share_id: bool = False
     engine: Literal["batches", "unknown"] = "unknown"
     managed: bool | None = None

@@ -118,4 +118,28 @@ OTEL_GENAI = Format(
     ),
 )
 
-FORMATS = (LITELLM_SPEND, LITELLM_STANDARD, LANGFUSE, OTEL_GENAI)
+OPENROUTER = Format(
+    id="openrouter",
+    title="OpenRouter activity export",
+    needs=("generation_id", "tokens_prompt", "tokens_completion", "generation_time_ms"),
+    fields={
+        "request_id": "generation_id",
+        "arrival": "created_at",
+        "latency": "generation_time_ms [ms]",
+        "ttft": "time_to_first_token_ms [ms]",
+        "prompt_tokens": "tokens_prompt",
+        "cached_tokens": "tokens_cached",
+        "output_tokens": "tokens_completion",
+        "reasoning_tokens": "tokens_reasoning",
+        "model": "model_permaslug",
+        "provider": "provider_name",
+        "stream": "streamed",
+        "finish_reason": "finish_reason_normalized",
+        "status": "finish_reason_normalized",
+    },
+    utc=True,
+    cancelled=("cancelled=true",),
+    managed=True,
+)
+
+FORMATS = (OPENROUTER, LITELLM_SPEND, LITELLM_STANDARD, LANGFUSE, OTEL_GENAI)

@@ -72,6 +72,7 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
     "cache_hit": ("cache_hit", "cached", "cache_status", "from_cache"),
     "prefix_hash_ids": ("hash_ids",),
 }
+OUTPUT_NAMES = frozenset(_OTHERS["output_tokens"])
 # Objects inside which a field may stand; elsewhere its name may mean something else.
 _CONTAINERS = frozenset(
     {
@@ -120,6 +121,8 @@ def describe(records: Sequence[Mapping[str, Any]]) -> Format | None:
         needs=(),
         fields=fields,
         time_unit=unit,  # type: ignore[arg-type]
+        chunk=("object=chat.completion.chunk & usage.completion_tokens=",),
+        chunks_share_id=any(record.get("object") == "chat.completion.chunk" for record in records),
     )
 
 
@@ -192,12 +195,14 @@ def _walk(
 ) -> None:
     for key, value in record.items():
         path = prefix + key
-        name = normalise(key)
+        # A flattened object keeps its path in the column's name: `usage.completion_tokens`.
+        parent, _, leaf = key.rpartition(".")
+        inside = not parent or normalise(parent.rpartition(".")[2]) in _CONTAINERS
+        name = normalise(leaf if inside else key)
         inner = value
         if isinstance(value, str) and value[:1] == "{" and name in _CONTAINERS:
             inner = parse_nested(value)
-        if isinstance(inner, Mapping):
-            if depth < _DEEPEST and (every or name in _CONTAINERS):
-                _walk(inner, path + ".", depth + 1, found, every)
+        if isinstance(inner, Mapping) and depth < _DEEPEST and (every or name in _CONTAINERS):
+            _walk(inner, path + ".", depth + 1, found, every)
         if not isinstance(inner, Mapping) or name in ("error", "hash_ids"):
             found.setdefault(name, {}).setdefault(path, depth)

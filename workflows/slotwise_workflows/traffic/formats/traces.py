@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from slotwise_workflows.traffic.formats.format import Format
+from slotwise_workflows.traffic.formats.unpack import each
 
 AZURE_LLM_TRACE = Format(
     id="azure_llm_trace",
@@ -61,4 +62,66 @@ LLMSERVINGSIM_WORKLOAD = Format(
     verified=True,
 )
 
-FORMATS = (AZURE_LLM_TRACE, BURSTGPT, MOONCAKE, LLMSERVINGSIM_WORKLOAD)
+BAILIAN = Format(
+    id="bailian",
+    title="Bailian trace",
+    needs=("timestamp", "input_length", "output_length", "chat_id", "hash_ids"),
+    fields={
+        "arrival": "timestamp",
+        "request_id": "chat_id",
+        "prompt_tokens": "input_length",
+        "output_tokens": "output_length",
+        "prefix_hash_ids": "hash_ids",
+    },
+    time_unit="s",
+)
+
+AIBRIX = Format(
+    id="aibrix",
+    title="AIBrix workload",
+    needs=("^.timestamp", "Prompt Length", "Output Length"),
+    unpack=each("requests"),
+    fields={
+        "arrival": "^.timestamp",
+        "prompt_tokens": "Prompt Length",
+        "output_tokens": "Output Length",
+    },
+    time_unit="ms",
+    verified=True,
+)
+
+VIDUR = Format(
+    id="vidur",
+    title="Vidur trace",
+    needs=("arrived_at", "num_prefill_tokens", "num_decode_tokens"),
+    fields={
+        "arrival": "arrived_at",
+        "prompt_tokens": "num_prefill_tokens",
+        "output_tokens": "num_decode_tokens",
+    },
+    time_unit="s",
+    verified=True,
+)
+
+SPLITWISE = Format(
+    id="splitwise",
+    title="splitwise-sim trace",
+    needs=("arrival_timestamp", "prompt_size", "token_size"),
+    fields={
+        "arrival": "arrival_timestamp",
+        "prompt_tokens": "prompt_size",
+        "output_tokens": "token_size",
+    },
+    time_unit="s",
+)
+
+FORMATS = (
+    AZURE_LLM_TRACE,
+    BURSTGPT,
+    MOONCAKE,
+    BAILIAN,
+    LLMSERVINGSIM_WORKLOAD,
+    AIBRIX,
+    VIDUR,
+    SPLITWISE,
+)

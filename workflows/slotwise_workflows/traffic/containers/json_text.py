@@ -156,7 +156,7 @@ def why_not(error: Exception, text: str) -> str:
         return "holds an integer with too many digits"
     if is_cut(error, text):
         return "the record is cut off before its end"
-    return f"not valid JSON: {error.msg} (character {error.pos + 1} of the record's line)"
+    return f"not valid JSON: {error.msg}"
 
 
 def is_cut(error: json.JSONDecodeError, text: str) -> bool:
@@ -301,6 +301,12 @@ def _values(window: Window) -> Iterator[Row]:
             window.advance(window.pos + 1)
             yield from _items(window)
             continue
+        if first == ",":
+            raise InputError(
+                "a comma stands between objects that are in no array",
+                where=window.place,
+                hint="Put [ before the first object and ] behind the last",
+            )
         line = window.line
         try:
             value, keys = window.take()
@@ -332,6 +338,8 @@ def _items(window: Window) -> Iterator[Row]:
             raise _broken(window, None)
     if first:
         window.advance(window.pos + 1)
+    else:
+        yield Row(window.line, None, "the file ends inside the array: records may be missing")
 
 
 def _broken(window: Window, error: Exception | None) -> InputError:

@@ -29,14 +29,13 @@ _SIGNATURES: Final = (
     (0, b"%PDF-", "a PDF", _EXPORT),
     (0, b"\x89PNG\r\n\x1a\n", "a PNG picture", _EXPORT),
     (0, b"\xff\xd8\xff", "a JPEG picture", _EXPORT),
-    (0, b"GIF8", "a GIF picture", _EXPORT),
+    (0, b"GIF87a", "a GIF picture", _EXPORT),
+    (0, b"GIF89a", "a GIF picture", _EXPORT),
     (0, b"Obj\x01", "an Avro file", _COLUMNS),
-    (0, b"ORC", "an ORC file", _COLUMNS),
     (0, b"ARROW1\0\0", "an Arrow IPC (Feather) file", _COLUMNS),
-    (0, b"PARE", "an encrypted Parquet file", "Write it without encryption"),
     (0, b"\x93NUMPY", "a NumPy array file", _COLUMNS),
     (0, b"\x89HDF\r\n\x1a\n", "an HDF5 file", _COLUMNS),
-    (0, b"BZh", "a bzip2 file", _UNPACK),
+    (4, b"1AY&SY", "a bzip2 file", _UNPACK),
     (0, b"\xfd7zXZ\0", "an xz file", _UNPACK),
     (0, b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", _UNPACK),
     (0, b"Rar!\x1a\x07", "a RAR archive", _UNPACK),
@@ -54,6 +53,11 @@ _SIGNATURES: Final = (
     (0, b"\0\0\xfe\xff", "UTF-32 text", "Save it as UTF-8"),
 )
 
+# These begin like a word; what follows them in such a file is no text.
+_WORDS: Final = (
+    (b"ORC", "an ORC file", _COLUMNS),
+    (b"PARE", "an encrypted Parquet file", "Write it without encryption"),
+)
 # A mark, an empty list or dict, or a global: a module and a name, each on a line of its own.
 _ASCII_PICKLE: Final = re.compile(rb"[(\]}]|c[A-Za-z_][\w.]*\n[A-Za-z_]\w*\n")
 _TEXT_CONTROLS: Final = frozenset(b"\t\n\v\f\r\b\x1b\x1e")
@@ -74,6 +78,9 @@ def refuse_foreign(head: bytes, where: str, *, inside: str = "") -> None:
     within = f" inside {inside}" if inside else ""
     for offset, magic, what, hint in _SIGNATURES:
         if head.startswith(magic, offset):
+            raise InputError(f"this is {what}{within}, not a log", where=where, hint=hint)
+    for magic, what, hint in _WORDS:
+        if head.startswith(magic) and b"\0" in head:
             raise InputError(f"this is {what}{within}, not a log", where=where, hint=hint)
     if head.startswith(b"PK\x03\x04"):
         sheet = b"xl/" in head or b"[Content_Types].xml" in head

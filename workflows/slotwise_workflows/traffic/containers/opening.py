@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -26,7 +27,8 @@ SAMPLE: Final = 1000
 
 _TAIL: Final = 64 * 1024
 _ARRAY: Final = re.compile(r"\[[ \t\r\n]*([\[{\"\]\-\d]|true|false|null|NaN|Infinity|$)")
-_OPEN_END: Final = re.compile(rb",([ \t\r\n]*)\]?[ \t\r\n]*$")
+_OBJECT: Final = re.compile(r"\{[ \t\r\n]*([\"}]|$)")
+_OPEN_END: Final = re.compile(rb",[ \t\r\n]*\][ \t\r\n]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,8 @@ def open_container(
     if not head:
         raise _empty(where)
     if head.startswith(parquet.MAGIC):
-        columns, rows = parquet.open_parquet(path, where)
+        rest = (lambda size: on_bytes(max(size - len(head), 0))) if on_bytes else None
+        columns, rows = parquet.open_parquet(path, where, on_done=rest)
         return Container("parquet", columns=columns), rows
     compression = streams.compression_of(head)
     if not compression:
@@ -98,6 +101,7 @@ def open_container(
     if compression:
         inner, chunks = _peek_bytes(streams.decompress(raw, compression, where))
         if not inner:
+            next(chunks, None)  # a stream that ends before its first byte says so here
             raise _empty(where)
         magic.refuse_foreign(inner, where, inside=compression)
     encoding = _encoding(inner, where)
@@ -106,44 +110,25 @@ def open_container(
         texts = streams.whole_lines(texts, where)
     text = _peek_text(texts, where)
     container, rows = _open_text(text, lambda: _array_faults(path, compression, where))
-    return _describe(container, compression, encoding, cut), rows
-
-
-def _describe(
-    found: Container, compression: Compression, encoding: str, cut: int | None
-) -> Container:
-    return Container(
-        found.kind,
-        compression,
-        encoding,
-        found.delimiter,
-        found.columns,
-        found.decimal_comma,
-        found.repaired,
-        cut,
-    )
+    found = replace(container, compression=compression, encoding=encoding, truncated_at=cut)
+    return found, rows
 
 
 def _open_stdin(
     where: str, allow_truncated: bool, on_bytes: Callable[[int], None] | None
 ) -> tuple[Container, Iterator[Row]]:
-    keeper = spooled(sys.stdin.buffer)
-    path = keeper.__enter__()
-    try:
+    with ExitStack() as stack:
+        path = stack.enter_context(spooled(sys.stdin.buffer))
         container, rows = open_container(
             path, name=where, allow_truncated=allow_truncated, on_bytes=on_bytes
         )
-    except BaseException:
-        keeper.__exit__(None, None, None)
-        raise
+        copy = stack.pop_all()  # goes on living until the last row
+    return container, _within(copy, rows)
 
-    def kept() -> Iterator[Row]:
-        try:
-            yield from rows
-        finally:
-            keeper.__exit__(None, None, None)
 
-    return container, kept()
+def _within(copy: ExitStack, rows: Iterator[Row]) -> Iterator[Row]:
+    with copy:
+        yield from rows
 
 
 def _peek_bytes(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
@@ -220,15 +205,19 @@ def _open_text(
 ) -> tuple[Container, Iterator[Row]]:
     start = text.head.lstrip(" \t\r\n\x1e\ufeff")
     lines = text.head_lines()
-    if _is_json_lines(lines):
-        return Container("jsonl"), json_text.read_lines(text.lines())
-    if start.startswith("{") and _is_object(start, text.complete):
-        return _open_object(text)
     if _ARRAY.match(start) and _is_array(start, text.complete):
         window = json_text.Window(text.pieces, text.where)
         rows = json_text.read_document(window, by_number=_on_one_line(text.head))
         return Container("json", repaired=array_faults()), rows
-    dialect = tables.sniff(lines[: 4 * SAMPLE], text.where, complete=text.complete)
+    bad, seen = _bad_lines(lines)
+    if len(seen) > 1 and 2 * len(bad) <= len(seen):
+        return Container("jsonl"), json_text.read_lines(text.lines())
+    # A first line that is a whole object, in lines most of which are none: a log, no document.
+    if _OBJECT.match(start) and (len(seen) <= 1 or seen[0] in bad):
+        return _open_object(text)
+    looked_at = lines[: 4 * tables.SAMPLE]
+    complete = text.complete and len(looked_at) == len(lines)
+    dialect = tables.sniff(looked_at, text.where, complete=complete)
     if dialect is not None:
         records = tables.read_records(text.lines(), dialect.delimiter, text.where)
         container = Container(
@@ -252,30 +241,18 @@ def _on_one_line(head: str) -> bool:
     return "\n" not in head.strip()
 
 
-def _is_json_lines(lines: list[tuple[int, str]]) -> bool:
-    """Whether at least half of the lines looked at are JSON objects, and there are several."""
+def _bad_lines(lines: list[tuple[int, str]]) -> tuple[set[int], list[int]]:
+    """The numbers of the first lines that are not wholly JSON objects, and of all looked at."""
     filled = [(number, line) for number, line in lines if line.strip()][:SAMPLE]
-    if len(filled) < 2:
-        return False
-    good = sum(row.value is not None for row in json_text.read_lines(filled))
-    return 2 * good >= len(filled)
-
-
-def _is_object(start: str, complete: bool) -> bool:
-    """Whether a text that begins with a brace is JSON rather than lines of something else."""
-    try:
-        json_text.parse_value(start)
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, ValueError) and not hasattr(error, "pos"):
-            return True
-        return bool(re.match(r'\{[ \t\r\n]*["}]', start)) or (not complete and len(start) < 3)
-    return True
+    bad = {row.line for row in json_text.read_lines(filled) if row.value is None}
+    return bad, [number for number, _ in filled]
 
 
 def _is_array(start: str, complete: bool) -> bool:
     """Whether a text that begins with a bracket is a JSON array: ``[2026-09-01`` is none."""
     items = json_text.Window([start], "")
-    items.advance(1)
+    items.peek()
+    items.advance(items.pos + 1)
     if items.peek() in ("", "]", "{"):
         return True
     try:
@@ -301,7 +278,7 @@ def _open_object(text: _Text) -> tuple[Container, Iterator[Row]]:
 
 
 def _array_faults(path: Path, compression: Compression, where: str) -> tuple[str, ...]:
-    """What will be mended at the end of an array: a comma too many, a bracket too few."""
+    """What will be mended at the end of an array: a comma too many."""
     tail, size = b"", 0
     if compression:
         raw = streams.read_bytes(path, where, None)
@@ -316,7 +293,6 @@ def _array_faults(path: Path, compression: Compression, where: str) -> tuple[str
         with path.open("rb") as file:
             file.seek(max(0, size - _TAIL))
             tail = file.read()
-    found = _OPEN_END.search(tail.replace(b"\0", b""))
-    if not found:
+    if not _OPEN_END.search(tail.replace(b"\0", b"")):  # NUL: every other byte of UTF-16
         return ()
-    return (f"trailing comma at the end of the array, at byte {size - len(tail) + found.start()}",)
+    return (f"trailing comma before ] at byte {size - len(tail) + tail.rindex(b',')}",)

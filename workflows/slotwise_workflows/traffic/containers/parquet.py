@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -19,17 +19,22 @@ _HINT: Final = "Write or fetch the file again"
 
 
 def open_parquet(
-    path: Path, where: str, *, batch_rows: int | None = None
+    path: Path,
+    where: str,
+    *,
+    batch_rows: int | None = None,
+    on_done: Callable[[int], None] | None = None,
 ) -> tuple[tuple[str, ...], Iterator[Row]]:
     """The columns and rows of a Parquet file; `Row.line` is the record's number.
 
-    Times and dates come as ISO 8601 text with all their digits (nine for nanoseconds), those
+    Times and dates come as ISO 8601 text with all their digits (up to nine of a second), those
     with a zone in UTC with ``Z``; decimals as text; durations in seconds; binary columns as None.
 
     Args:
         path: The file.
         where: Its name in error messages.
         batch_rows: Rows held at once; from the file's size when None.
+        on_done: Called with the file's size in bytes after the last row.
 
     Raises:
         InputError: The file is cut off or damaged; also while rows are read.
@@ -54,7 +59,13 @@ def open_parquet(
     if batch_rows is None:
         batches = max(1, math.ceil(size / _BATCH_BYTES))
         batch_rows = max(_SMALLEST_BATCH, math.ceil(height / batches))
-    return tuple(schema), _rows(plain, height, batch_rows, where)
+    rows = _rows(plain, height, batch_rows, where)
+    return tuple(schema), rows if on_done is None else _then(rows, on_done, size)
+
+
+def _then(rows: Iterator[Row], on_done: Callable[[int], None], size: int) -> Iterator[Row]:
+    yield from rows
+    on_done(size)
 
 
 def _rows(scan: pl.LazyFrame, height: int, batch_rows: int, where: str) -> Iterator[Row]:

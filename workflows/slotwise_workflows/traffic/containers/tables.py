@@ -27,8 +27,13 @@ _NUMBER: Final = re.compile(r"[+-]?(\d[\d.,_]*|\.\d+)([eE][+-]?\d+)?(ns|us|µs|m
 _STAMP: Final = re.compile(
     r"(?<!\d)(\d{4}[-/]\d{1,2}[-/]\d{1,2}|\d{1,2}/\d{1,2}/\d{4}|\d{1,2}:\d{2}:\d{2})"
 )
+_WHOLE_STAMP: Final = re.compile(r"[\d\-/:.,TZ+ ]+( ?[AaPp]\.?[Mm]\.?)?( ?UTC| ?GMT)?")
 _ADDRESS: Final = re.compile(r"\d{1,3}(\.\d{1,3}){3}(:\d+)?")
-_DECIMAL_COMMA: Final = re.compile(r"[+-]?(0,\d+|\d+,(\d{1,2}|\d{4,})|\d{1,3}(\.\d{3})+,\d+)")
+# 1,5 and 0,512 and 1024,500 and 1.024,5 but not 1,024, which may group thousands.
+_DECIMAL_COMMA: Final = re.compile(
+    r"[+-]?(0,\d+|\d+,(\d{1,2}|\d{4,})|\d{4,},\d+|\d{1,3}(\.\d{3})+,\d+)"
+)
+_WHOLE_NUMBER: Final = re.compile(r"[+-]?(\d+|\d{1,3}([.,]\d{3})+)")
 # A name holds no assignment, no "word: ", no run of spaces, and does not begin like "0.22.535 I".
 _SENTENCE: Final = re.compile(r"=|:\s|\s\s|^\d[\d.:]*\s")
 _EXCEL_HINT: Final = re.compile(r"sep=(.)\r?")
@@ -167,7 +172,7 @@ def sniff(lines: Sequence[tuple[int, str]], where: str, *, complete: bool) -> Di
         if share >= 0.5 and (best is None or (share, width) > best[:2]):
             best = (share, width, delimiter, records)
     if best is None:
-        return _single_column(lines, complete)
+        return _single_column(lines)
     _, width, delimiter, records = best
     if not _is_header(records[0], lines[0][1], where):
         return None
@@ -190,32 +195,28 @@ def _sample(lines: Sequence[tuple[int, str]], delimiter: str, complete: bool) ->
     return records
 
 
-def _single_column(lines: Sequence[tuple[int, str]], complete: bool) -> Dialect | None:
+def _single_column(lines: Sequence[tuple[int, str]]) -> Dialect | None:
     """A table of one column: a name, then numbers only."""
-    first, *rest = (line.strip().strip('"') for _, line in lines)
-    if not rest or not re.fullmatch(r"[^\W\d][\w.\- ]*", first):
-        return None
-    rest = rest[: SAMPLE if complete else -1] or rest
-    if not all(_NUMBER.fullmatch(line) for line in rest):
+    first, *rest = (line.strip().strip('"') for _, line in lines[: SAMPLE + 1])
+    named = re.fullmatch(r"[^\W\d][\w.\- ]*", first)
+    if not named or not rest or not all(_NUMBER.fullmatch(line) for line in rest):
         return None
     return Dialect(",", (first,), lines[0][0], decimal_comma=False)
 
 
 def _is_header(record: Record, raw: str, where: str) -> bool:
-    """Whether the first record names columns; False where the lines are no table at all."""
-    cells = [cell.strip() for cell in record.cells]
-    filled = [cell for cell in cells if cell]
-    stamps = [cell for cell in filled if _STAMP.search(cell)]
-    values = [c for c in filled if c in stamps or _NUMBER.fullmatch(c) or _ADDRESS.fullmatch(c)]
-    if not stamps and 2 * len(values) < len(filled):
+    """Whether the first record names columns; False where the lines are those of a text log.
+
+    Raises:
+        InputError: Values stand where the names should be.
+    """
+    filled = [cell.strip() for cell in record.cells if cell.strip()]
+    stamps = sum(bool(_STAMP.search(cell)) for cell in filled)
+    values = sum(_is_value(cell) for cell in filled)
+    if not stamps and 2 * values < len(filled):
         return not any(len(cell) > 200 or _SENTENCE.search(cell) for cell in filled)
-    # Values where names should be: a table that lost its header, or the lines of a text log,
-    # whose pieces are sentences.
-    for cell in filled:
-        whole = _NUMBER.fullmatch(cell) or (cell in stamps and len(cell) <= 40)
-        if not whole and " " in cell and f'"{cell[:20]}' not in raw:
-            return False
-    if any(cell.startswith("[") for cell in stamps):
+    # A table that lost its header, or the lines of a text log, whose pieces are sentences.
+    if any(" " in cell and not _is_value(cell) and f'"{cell[:20]}' not in raw for cell in filled):
         return False
     raise InputError(
         "the table has no header row",
@@ -224,6 +225,13 @@ def _is_header(record: Record, raw: str, where: str) -> bool:
         hint="Put a line with the columns' names at the top, e.g."
         " timestamp,prompt_tokens,completion_tokens",
     )
+
+
+def _is_value(cell: str) -> bool:
+    """Whether a cell is a number, a time or a network address."""
+    if _STAMP.search(cell) and _WHOLE_STAMP.fullmatch(cell):
+        return True
+    return bool(_NUMBER.fullmatch(cell) or _ADDRESS.fullmatch(cell))
 
 
 def _names(record: Record, where: str) -> tuple[str, ...]:
@@ -247,10 +255,9 @@ def _columns(records: Sequence[Record], width: int) -> Iterator[list[str]]:
 
 def _shows_decimal_comma(cells: Sequence[str]) -> bool:
     """Whether a column is numeric and some of its commas can only be decimal ones."""
-    return (
-        bool(cells)
-        and all(_NUMBER.fullmatch(cell) for cell in cells)
-        and any(_DECIMAL_COMMA.fullmatch(cell) for cell in cells)
+    decimal = [bool(_DECIMAL_COMMA.fullmatch(cell)) for cell in cells]
+    return any(decimal) and all(
+        shown or _WHOLE_NUMBER.fullmatch(cell) for shown, cell in zip(decimal, cells, strict=True)
     )
 
 

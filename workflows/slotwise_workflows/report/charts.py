@@ -6,11 +6,12 @@ contrast of 3:1 against the page.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from slotwise_workflows.report.svg import INK, MUTED
-from slotwise_workflows.result import Estimate, Histogram, Occupancy, Timeline
+from slotwise_workflows.result import Estimate, Histogram
 
 Spec = dict[str, Any]
 
@@ -18,102 +19,6 @@ WIDTH = 580
 BATCH = "#a8480f"
 CONTINUOUS = "#0b6b7d"
 BARS = "#5f8aa3"
-MAX_SLOTS = 16
-_MAX_MARKS = 600
-
-HATCH = (
-    '<pattern id="held" patternUnits="userSpaceOnUse" width="6" height="6" '
-    'patternTransform="rotate(45)"><rect width="6" height="6" fill="#fcefe4"/>'
-    f'<rect width="2" height="6" fill="{BATCH}"/></pattern>'
-)
-
-
-def slots_over_time(timeline: Timeline, labels: Mapping[str, str]) -> Spec:
-    """One window twice on one time axis; needs `HATCH` among the picture's definitions.
-
-    Args:
-        timeline: The window.
-        labels: busy, held, empty, axis, slot, batch, continuous.
-    """
-    panels = [
-        _panel(timeline, timeline.static, labels, labels["batch"], first=True),
-        _panel(timeline, timeline.continuous, labels, labels["continuous"], first=False),
-    ]
-    return {"vconcat": panels, "spacing": 14}
-
-
-def _panel(
-    timeline: Timeline,
-    occupancies: Sequence[Occupancy],
-    labels: Mapping[str, str],
-    title: str,
-    *,
-    first: bool,
-) -> Spec:
-    drawn = min(timeline.slots, MAX_SLOTS)
-    span = timeline.span_s
-    rows: list[Spec] = [
-        {"slot": slot + 1, "from": 0, "to": span, "state": labels["empty"]} for slot in range(drawn)
-    ]
-    for o in _bounded([o for o in occupancies if o.slot < drawn], span):
-        rows += _stretch(o.slot, o.start_s, o.own_end_s, span, labels["busy"])
-        rows += _stretch(o.slot, o.own_end_s, o.held_until_s, span, labels["held"])
-    colour = {
-        "field": "state",
-        "type": "nominal",
-        "scale": {
-            "domain": [labels["busy"], labels["held"], labels["empty"]],
-            "range": ["#2f7391", "url(#held)", "#ffffff"],
-        },
-        "legend": {"symbolType": "square", "symbolStrokeColor": "#7b8793"} if first else None,
-    }
-    return {
-        "title": title,
-        "width": WIDTH,
-        "height": drawn * (15 if drawn <= 8 else 10),
-        "data": {"values": rows},
-        "mark": {"type": "rect", "strokeWidth": 0.5, "stroke": "#b9c1c9"},
-        "encoding": {
-            "x": {
-                "field": "from",
-                "type": "quantitative",
-                "scale": {"domain": [0, span], "nice": False},
-                "axis": {"title": None if first else labels["axis"], "labels": not first},
-            },
-            "x2": {"field": "to"},
-            "y": {
-                "field": "slot",
-                "type": "ordinal",
-                "scale": {"paddingInner": 0.18, "paddingOuter": 0.1},
-                "axis": {"title": labels["slot"], "labelFontSize": 10 if drawn <= 8 else 8},
-            },
-            "fill": colour,
-        },
-    }
-
-
-def _stretch(slot: int, start: float, end: float, span: float, state: str) -> list[Spec]:
-    start, end = max(0.0, start), min(span, end)
-    if end <= start:
-        return []
-    return [{"slot": slot + 1, "from": round(start, 4), "to": round(end, 4), "state": state}]
-
-
-def _bounded(occupancies: Sequence[Occupancy], span: float) -> list[Occupancy]:
-    """Joins neighbours closer than a pixel and a half where there are too many to tell apart."""
-    if len(occupancies) <= _MAX_MARKS:
-        return list(occupancies)
-    nearest = 1.5 * span / WIDTH
-    joined: list[Occupancy] = []
-    for o in sorted(occupancies, key=lambda o: (o.slot, o.start_s)):
-        last = joined[-1] if joined else None
-        if last and last.slot == o.slot and o.start_s - last.own_end_s < nearest:
-            joined[-1] = last.model_copy(
-                update={"own_end_s": o.own_end_s, "held_until_s": o.held_until_s}
-            )
-        else:
-            joined.append(o)
-    return joined
 
 
 def lengths(
@@ -321,13 +226,14 @@ def latency_by_load(
         points: Load, series, seconds, whether overloaded; the batch-at-once series first.
         labels: axis, y, here.
     """
-    rows = [
+    rows: list[Spec] = [
         {"load": load, "series": series, "value": value, "over": over}
         for load, series, value, over in points
         if value > 0
     ]
     domain = list(dict.fromkeys(series for _, series, _, _ in points))
     loads = sorted({load for load, *_ in points})
+    ticks = _ticks([row["value"] for row in rows])
     x = {
         "field": "load",
         "type": "quantitative",
@@ -337,8 +243,8 @@ def latency_by_load(
     y = {
         "field": "value",
         "type": "quantitative",
-        "scale": {"type": "log", "nice": True},
-        "axis": {"title": labels["y"], "grid": True, "tickCount": 5, "format": "~g"},
+        "scale": {"type": "log", "domain": [ticks[0], ticks[-1]], "nice": False},
+        "axis": {"title": labels["y"], "grid": True, "values": ticks, "format": "~g"},
     }
 
     def series(values: Sequence[Any]) -> Spec:
@@ -350,7 +256,8 @@ def latency_by_load(
         }
 
     colour = series([BATCH, CONTINUOUS])
-    shape = series(["square", "circle"])
+    quiet = {**colour, "legend": None}
+    shape = {**series(["square", "circle"]), "legend": None}
     point = {"type": "point", "size": 80, "opacity": 1, "strokeWidth": 2}
     layers: list[Spec] = [
         {
@@ -359,24 +266,34 @@ def latency_by_load(
             "encoding": {
                 "x": x,
                 "y": y,
-                "color": {**colour, "legend": None},
-                "strokeDash": {**series([[5, 3], [1, 0]]), "legend": None},
+                "color": colour,
+                "strokeDash": series([[5, 3], [1, 0]]),
             },
         },
         {
             "data": {"values": [r for r in rows if r["over"]]},
             "mark": {**point, "fill": "#fff"},
-            "encoding": {"x": x, "y": y, "stroke": {**colour, "legend": None}, "shape": shape},
+            "encoding": {"x": x, "y": y, "stroke": quiet, "shape": shape},
         },
         {
             "data": {"values": [r for r in rows if not r["over"]]},
             "mark": {**point, "filled": True},
-            "encoding": {"x": x, "y": y, "color": colour, "shape": shape},
+            "encoding": {"x": x, "y": y, "color": quiet, "shape": shape},
         },
     ]
     if loads[0] <= 1 <= loads[-1]:
         layers += _reference(x, 1, labels["here"], right=loads[-1] <= 1)
     return {"width": WIDTH, "height": 210, "layer": layers}
+
+
+def _ticks(values: Sequence[float]) -> list[float]:
+    """1, 2, 5 in every decade, from the last at or below the least value to the first above all."""
+    low, high = min(values), max(values)
+    decades = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 2)
+    every = [float(f"{digit}e{decade}") for decade in decades for digit in (1, 2, 5)]
+    first = max(i for i, tick in enumerate(every) if tick <= low)
+    last = min(i for i, tick in enumerate(every) if tick >= high)
+    return every[first : max(last, first + 1) + 1]
 
 
 def arrivals_over_time(

@@ -54,10 +54,12 @@ _TIDY: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r'<path class="(?:foreground|background)"[^>]*d="M0,0h0v0h0Z"[^>]*/>'), ""),
     (re.compile(r' (?:class|role|aria-[a-z]+|pointer-events|font-family)="[^"]*"'), ""),
     (re.compile(r' (?:opacity="1"|display="none"|xmlns:xlink="[^"]*"|version="1.1")'), ""),
-    (re.compile(r"(\d\.\d)\d+"), r"\1"),
-    (re.compile(r"(\d)\.0(?=[^\d])"), r"\1"),
     (re.compile(r"<g>(\s*)</g>"), ""),
 )
+
+# Tenths of a pixel are enough; in attributes alone, so that no printed number loses a digit.
+_ATTRIBUTE = re.compile(r'="[^"<>]*"')
+_FRACTION = re.compile(r"\.(\d)\d*")
 
 
 def draw(
@@ -90,6 +92,7 @@ def draw(
         raise AssertionError("the renderer wrote no view box")
     for pattern, replacement in _TIDY:
         body = pattern.sub(replacement, body)
+    body = _ATTRIBUTE.sub(_shorter, body)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box[1]}" role="img" '
         f'aria-labelledby="{name}-name {name}-desc" font-family="{FONTS}">'
@@ -97,3 +100,7 @@ def draw(
         f'<desc id="{name}-desc">{escape(description)}</desc>'
         f"{f'<defs>{defs}</defs>' if defs else ''}{body}"
     )
+
+
+def _shorter(attribute: re.Match[str]) -> str:
+    return _FRACTION.sub(lambda m: "" if m[1] == "0" else f".{m[1]}", attribute[0])

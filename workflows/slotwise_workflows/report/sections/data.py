@@ -213,6 +213,8 @@ def _known(words: Words, group: str, code: str) -> str:
 
 def fact_value(own: Fact, words: Words) -> str:
     """A fact's value with its unit and, where it is a range, the range."""
+    if own.name == "max_delay_ms" and own.value is None and own.source == "given":
+        return words("value.full_wait")  # JSON has no infinity
     if own.value is None and own.low is None:
         return words("value.unknown")
     if isinstance(own.value, str):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from slotwise_workflows.report import charts, reading, svg
+from slotwise_workflows.report import charts, reading, svg, timeline_chart
 from slotwise_workflows.report.document import Column, Figure, Label, Section, Table
 from slotwise_workflows.report.words import Words
-from slotwise_workflows.result import ArrivalFigures, Diagnosis, Histogram, Timeline
+from slotwise_workflows.result import ArrivalFigures, Diagnosis, Histogram, LengthFigures, Timeline
 
 _TABLE_BINS = 12
 # Axis units of the arrivals picture: longest span shown in it, seconds of one, catalogue key.
@@ -82,7 +82,7 @@ def _slots_over_time(diagnosis: Diagnosis, words: Words) -> Figure | None:
     return _figure(
         words,
         "timeline",
-        charts.slots_over_time(timeline, labels),
+        timeline_chart.slots_over_time(timeline, labels),
         title=words(
             "timeline.title",
             slots=timeline.slots,
@@ -94,13 +94,13 @@ def _slots_over_time(diagnosis: Diagnosis, words: Words) -> Figure | None:
         table=_table(words, "timeline.table", heads, rows),
         label="simulated",
         note=_timeline_note(diagnosis, timeline, words),
-        defs=charts.HATCH,
+        defs=timeline_chart.HATCH,
     )
 
 
 def _timeline_note(diagnosis: Diagnosis, timeline: Timeline, words: Words) -> str:
     policy = reading.policy_name(words, timeline.batch, diagnosis)
-    drawn = min(timeline.slots, charts.MAX_SLOTS)
+    drawn = min(timeline.slots, timeline_chart.MAX_SLOTS)
     if drawn < timeline.slots:
         note = words("timeline.note_cut", policy=policy, slots=timeline.slots, drawn=drawn)
     else:
@@ -122,13 +122,18 @@ def _lengths(diagnosis: Diagnosis, words: Words) -> Figure | None:
         words,
         "lengths",
         charts.lengths(histogram, marks, labels),
-        title=words(
-            "lengths.title", p50=own.p50, max=own.max, ratio=own.max / own.mean if own.mean else 0
-        ),
+        title=_lengths_title(own, words),
         description=words("lengths.description", mean=own.mean, p50=own.p50, max=own.max),
         table=_table(words, "lengths.table", heads, _bins(histogram, words)),
         label="measured",
     )
+
+
+def _lengths_title(own: LengthFigures, words: Words) -> str:
+    if own.std == 0:
+        return words("lengths.title_even", max=own.max)
+    ratio = own.max / own.mean if own.mean else 0.0
+    return words("lengths.title", p50=own.p50, max=own.max, ratio=ratio)
 
 
 def _bins(histogram: Histogram, words: Words) -> list[tuple[str, ...]]:

@@ -1,0 +1,105 @@
+"""Slots over time, batched at once above and continuously below, on one time axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from slotwise_workflows.report.charts import BATCH, WIDTH, Spec
+from slotwise_workflows.result import Occupancy, Timeline
+
+MAX_SLOTS = 16
+_MAX_MARKS = 600
+
+HATCH = (
+    '<pattern id="held" patternUnits="userSpaceOnUse" width="6" height="6" '
+    'patternTransform="rotate(45)"><rect width="6" height="6" fill="#fcefe4"/>'
+    f'<rect width="2" height="6" fill="{BATCH}"/></pattern>'
+)
+
+
+def slots_over_time(timeline: Timeline, labels: Mapping[str, str]) -> Spec:
+    """One window twice on one time axis; needs `HATCH` among the picture's definitions.
+
+    Args:
+        timeline: The window.
+        labels: busy, held, empty, axis, slot, batch, continuous.
+    """
+    panels = [
+        _panel(timeline, timeline.static, labels, labels["batch"], first=True),
+        _panel(timeline, timeline.continuous, labels, labels["continuous"], first=False),
+    ]
+    return {"vconcat": panels, "spacing": 14}
+
+
+def _panel(
+    timeline: Timeline,
+    occupancies: Sequence[Occupancy],
+    labels: Mapping[str, str],
+    title: str,
+    *,
+    first: bool,
+) -> Spec:
+    drawn = min(timeline.slots, MAX_SLOTS)
+    span = timeline.span_s
+    rows: list[Spec] = [
+        {"slot": slot + 1, "from": 0, "to": span, "state": labels["empty"]} for slot in range(drawn)
+    ]
+    for o in _bounded([o for o in occupancies if o.slot < drawn], span):
+        rows += _stretch(o.slot, o.start_s, o.own_end_s, span, labels["busy"])
+        rows += _stretch(o.slot, o.own_end_s, o.held_until_s, span, labels["held"])
+    colour = {
+        "field": "state",
+        "type": "nominal",
+        "scale": {
+            "domain": [labels["busy"], labels["held"], labels["empty"]],
+            "range": ["#2f7391", "url(#held)", "#ffffff"],
+        },
+        "legend": {"symbolType": "square", "symbolStrokeColor": "#7b8793"} if first else None,
+    }
+    return {
+        "title": title,
+        "width": WIDTH,
+        "height": drawn * (15 if drawn <= 8 else 10),
+        "data": {"values": rows},
+        "mark": {"type": "rect", "strokeWidth": 0.5, "stroke": "#b9c1c9"},
+        "encoding": {
+            "x": {
+                "field": "from",
+                "type": "quantitative",
+                "scale": {"domain": [0, span], "nice": False},
+                "axis": {"title": None if first else labels["axis"], "labels": not first},
+            },
+            "x2": {"field": "to"},
+            "y": {
+                "field": "slot",
+                "type": "ordinal",
+                "scale": {"paddingInner": 0.18, "paddingOuter": 0.1},
+                "axis": {"title": labels["slot"], "labelFontSize": 10 if drawn <= 8 else 8},
+            },
+            "fill": colour,
+        },
+    }
+
+
+def _stretch(slot: int, start: float, end: float, span: float, state: str) -> list[Spec]:
+    start, end = max(0.0, start), min(span, end)
+    if end <= start:
+        return []
+    return [{"slot": slot + 1, "from": round(start, 4), "to": round(end, 4), "state": state}]
+
+
+def _bounded(occupancies: Sequence[Occupancy], span: float) -> list[Occupancy]:
+    """Joins neighbours closer than a pixel and a half where there are too many to tell apart."""
+    if len(occupancies) <= _MAX_MARKS:
+        return list(occupancies)
+    nearest = 1.5 * span / WIDTH
+    joined: list[Occupancy] = []
+    for o in sorted(occupancies, key=lambda o: (o.slot, o.start_s)):
+        last = joined[-1] if joined else None
+        if last and last.slot == o.slot and o.start_s - last.own_end_s < nearest:
+            joined[-1] = last.model_copy(
+                update={"own_end_s": o.own_end_s, "held_until_s": o.held_until_s}
+            )
+        else:
+            joined.append(o)
+    return joined

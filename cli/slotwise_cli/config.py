@@ -53,7 +53,7 @@ def init(
         return
     if interview and no_input:
         raise UsageError(
-            "--interview asks, and --no-input forbids it", hint="leave one of them out"
+            "--interview asks, and --no-input forbids it", hint="Leave one of them out"
         )
     to_stdout = str(file) == "-"
     if not to_stdout and file.exists() and not force:

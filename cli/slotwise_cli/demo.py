@@ -54,7 +54,8 @@ def demo(
             write_report(case, place, language=told)
             write_result(case, place)
         if not json:
-            print_policies(case.policies, title=f"{case.name}: seconds", requests=case.requests)
+            shown = {key: case.policies[key] for key in ("static", "continuous")}
+            print_policies(shown, title=f"{case.name}, seconds", requests=case.requests)
             for line in verdict_lines(case, told):
                 console.out(line)
             if place is not None:

@@ -172,11 +172,11 @@ def diagnose(
 
 def _no_log(workload: Path | None) -> UsageError:
     if workload is None:
-        return UsageError("no log given", hint="slotwise diagnose LOG, or --workload FILE")
+        return UsageError("no log given", hint="Give a file, a directory or -, or --workload FILE")
     return UsageError(
         "the workload file has synthetic traffic, and a diagnosis reads a log",
         where=str(workload),
-        hint="give a log, or use `slotwise simulate`",
+        hint="Give a log, or use `slotwise simulate`",
     )
 
 

@@ -52,11 +52,11 @@ def exit_codes(*, debug: bool) -> Iterator[None]:
     try:
         yield
         sys.stdout.flush()
-    except (typer.Exit, typer.Abort, _TyperFault):
+    except (typer.Exit, _TyperFault):
         raise
     except SlotwiseError as error:
         raise _exit(f"error: {error}", error.exit_code, debug=debug) from None
-    except (KeyboardInterrupt, EOFError):
+    except (KeyboardInterrupt, EOFError, typer.Abort):  # Abort: a question left unanswered
         raise _exit("cancelled", Cancelled.exit_code, debug=debug) from None
     except BrokenPipeError:
         # The reader has enough (`| head`). What is still buffered must not fail at shutdown.

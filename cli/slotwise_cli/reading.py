@@ -60,7 +60,7 @@ def _pairs(words: Sequence[str]) -> dict[str, str]:
         field, equals, column = word.partition("=")
         if not (field and equals and column):
             raise UsageError(
-                f"--map {word!r} is not FIELD=COLUMN", hint="for example --map arrival=ts"
+                f"--map {word!r} is not FIELD=COLUMN", hint="For example --map arrival=ts"
             )
         pairs[field.strip()] = column.strip()
     return pairs
@@ -73,5 +73,5 @@ def _check_zone(name: str) -> None:
         ZoneInfo(name)
     except (OSError, ValueError, KeyError):
         raise UsageError(
-            f"--tz {name!r} is no IANA time zone", hint="for example --tz Asia/Tokyo, --tz UTC"
+            f"--tz {name!r} is no IANA time zone", hint="For example --tz Asia/Tokyo, --tz UTC"
         ) from None

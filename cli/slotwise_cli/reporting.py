@@ -25,7 +25,7 @@ def report_formats(option: str | None, configured: Sequence[str] | None) -> tupl
         place = "--formats" if option else "report.formats"
         raise UsageError(
             f"{place}: this version writes no {unknown[0]!r} report",
-            hint=f"choose from {', '.join(FORMATS)}",
+            hint=f"Choose from {', '.join(FORMATS)}",
         )
     return tuple(dict.fromkeys(wanted))
 

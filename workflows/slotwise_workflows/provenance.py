@@ -124,6 +124,6 @@ def _created(now: Callable[[], datetime]) -> str:
             raise UsageError(
                 f"SOURCE_DATE_EPOCH is {epoch!r:.40}",
                 why="it must be whole seconds since 1970",
-                hint="unset it or correct it",
+                hint="Unset it or correct it",
             ) from None
     return moment.astimezone(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")

@@ -134,13 +134,13 @@ def load_result(directory: Path) -> Result:
         raise InputError(
             "no finished run here" if directory.is_dir() else "no such directory",
             where=str(path if directory.is_dir() else directory),
-            hint="give a directory that `slotwise diagnose` or `slotwise demo` wrote",
+            hint="Give a directory that `slotwise diagnose` or `slotwise demo` wrote",
         ) from None
     except OSError as error:
         raise InputError("cannot be read", where=str(path), why=error.strerror or "") from None
     except (ValueError, RecursionError):
         raise InputError(
-            "is not JSON", where=str(path), hint="run `slotwise diagnose` again"
+            "is not JSON", where=str(path), hint="Run `slotwise diagnose` again"
         ) from None
     found = plain.get("schema") if isinstance(plain, dict) else None
     if found != SCHEMA:
@@ -148,7 +148,7 @@ def load_result(directory: Path) -> Result:
             f"has schema {str(found)[:60]!r}",
             where=str(path),
             why=f"this version reads {SCHEMA}",
-            hint="use the version that wrote it, or run `slotwise diagnose` again",
+            hint="Use the version that wrote it, or run `slotwise diagnose` again",
         )
     try:
         return Result.model_validate(plain)
@@ -159,7 +159,7 @@ def load_result(directory: Path) -> Result:
             f"{field[:120]} is wrong",
             where=str(path),
             why=str(fault["msg"]),
-            hint="run `slotwise diagnose` again",
+            hint="Run `slotwise diagnose` again",
         ) from None
 
 
@@ -168,5 +168,5 @@ def _cannot_write(path: Path, error: OSError, *, what: str) -> InputError:
         what,
         where=str(path),
         why=(error.strerror or str(error)).lower(),
-        hint="choose another place with --output-dir",
+        hint="Choose another place with --output-dir",
     )

@@ -147,7 +147,7 @@ def build_workload(
             "traffic.log.origin zero is for times that count from the log's own zero",
             where=where(workload_file, "traffic.log.origin"),
             why=f"the times of this log are {traffic.clock or 'unknown'}",
-            hint="use origin: first",
+            hint="Use origin: first",
         )
     notes = [f"{count} rows left out: {reason}" for reason, count in traffic.excluded.items()]
     if traffic.clock is None:
@@ -166,7 +166,7 @@ def _arrays(traffic: Traffic, workload_file: WorkloadFile) -> Workload:
             "the log's requests cannot be replayed",
             where=where(workload_file, "traffic.log"),
             why=str(error),
-            hint="use origin: first",
+            hint="Use origin: first",
         ) from None
 
 

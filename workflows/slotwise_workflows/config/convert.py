@@ -95,7 +95,7 @@ def to_cost(workload: WorkloadFile) -> PerToken:
         raise ConfigError(
             "server.cost is required to simulate",
             where=where(workload, "server"),
-            hint="for example cost: {ms_per_token: 8}",
+            hint="For example cost: {ms_per_token: 8}",
         )
     if cost.ms_per_token is None:
         kind = next(name for name in ("step", "preset", "calibration") if getattr(cost, name))
@@ -103,7 +103,7 @@ def to_cost(workload: WorkloadFile) -> PerToken:
             f"server.cost.{kind} cannot be simulated by this version",
             where=where(workload, f"server.cost.{kind}"),
             why="it simulates the cost of a token only",
-            hint="use cost: {ms_per_token: ...}",
+            hint="Use cost: {ms_per_token: ...}",
         )
     return PerToken(cost.ms_per_token)
 
@@ -119,14 +119,14 @@ def to_server(workload: WorkloadFile) -> tuple[int, int]:
         raise ConfigError(
             "server.slots is required to simulate",
             where=where(workload, "server"),
-            hint="give the number of requests one server runs at once, such as slots: 8",
+            hint="Give the number of requests one server runs at once, such as slots: 8",
         )
     if server.balancer != "round_robin" and (server.replicas or 1) > 1:
         raise ConfigError(
             f"server.balancer {server.balancer} cannot be simulated by this version",
             where=where(workload, "server.balancer"),
             why="it spreads requests over replicas in turn",
-            hint="use balancer: round_robin",
+            hint="Use balancer: round_robin",
         )
     return server.slots, server.replicas or 1
 

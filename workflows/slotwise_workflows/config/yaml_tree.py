@@ -87,14 +87,14 @@ def parse_yaml(content: bytes, *, name: str) -> Node:
             f"is larger than {MAX_BYTES >> 20} MiB",
             where=name,
             why="no workload file is",
-            hint="give the file that describes the workload, not the log itself",
+            hint="Give the file that describes the workload, not the log itself",
         )
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ConfigError(
-            f"byte {error.start} is not UTF-8", where=f"{name}:{line}", hint="save it as UTF-8"
+            f"byte {error.start} is not UTF-8", where=f"{name}:{line}", hint="Save it as UTF-8"
         ) from None
     try:
         return _build(yaml.parse(text, Loader=_Loader), name)
@@ -163,7 +163,7 @@ def _build(events: Iterator[Any], name: str) -> Node:
         nodes += node.size if is_alias else 1
         if aliases > MAX_ALIASES or nodes > MAX_NODES:
             what = f"more than {MAX_ALIASES} aliases" if is_alias else f"over {MAX_NODES} values"
-            raise ConfigError(what, where=where, hint="write out what is needed, and no more")
+            raise ConfigError(what, where=where, hint="Write out what is needed, and no more")
         if stack:
             _put(stack[-1], node, event, where)
         else:
@@ -175,11 +175,11 @@ def _build(events: Iterator[Any], name: str) -> Node:
 
 def _refuse_extras(event: Any, where: str, *, has_root: bool) -> None:
     if isinstance(event, yaml.DocumentStartEvent) and has_root:
-        raise ConfigError("a second document starts", where=where, hint="keep one a file")
+        raise ConfigError("a second document starts", where=where, hint="Keep one a file")
     tag = getattr(event, "tag", None)
     if tag:
         raise ConfigError(
-            f"tag {tag[:40]!r} is not allowed", where=where, hint="write the value plain"
+            f"tag {tag[:40]!r} is not allowed", where=where, hint="Write the value plain"
         )
 
 
@@ -243,7 +243,7 @@ def _scalar(event: Any, where: str) -> Any:
     if _TRUE.fullmatch(text) or _FALSE.fullmatch(text):
         return text.lower() == "true"
     if len(text) > _MAX_DIGITS and _FLOAT.fullmatch(text):
-        raise ConfigError(f"a number of {len(text)} digits", where=where, hint="shorten it")
+        raise ConfigError(f"a number of {len(text)} digits", where=where, hint="Shorten it")
     if _INTEGER.fullmatch(text):
         return int(text)
     if _OCTAL.fullmatch(text) or _HEXADECIMAL.fullmatch(text):

@@ -1,0 +1,109 @@
+"""`slotwise config`: written, checked, explained, shown."""
+
+import json
+
+import jsonschema
+import pytest
+import yaml
+
+from slotwise_workflows.config import load_workload
+
+
+@pytest.mark.parametrize("language", ["ja", "en"])
+def test_init_writes_what_check_accepts(cli, tmp_path, language):
+    path = tmp_path / "w.yaml"
+    assert cli("config", "init", path, "--language", language).code == 0
+    said = cli("config", "check", path)
+    assert (said.code, said.out) == (0, f"{path}: valid\n")
+
+
+def test_init_never_replaces_a_file_unasked(cli, tmp_path):
+    path = tmp_path / "w.yaml"
+    path.write_text("mine")
+    said = cli("config", "init", path)
+    assert said.code == 3
+    assert "--force" in said.err
+    assert path.read_text() == "mine"
+    assert cli("config", "init", path, "--force").code == 0
+    assert load_workload(path).version == 1
+
+
+def test_init_to_standard_output_is_the_file_alone(cli):
+    said = cli("config", "init", "-", "--language", "en")
+    assert said.err == ""
+    assert yaml.safe_load(said.out)["version"] == 1
+
+
+@pytest.mark.parametrize("language", ["ja", "en"])
+def test_the_hearing_sheet_is_printed(cli, tmp_path, monkeypatch, language):
+    monkeypatch.chdir(tmp_path)
+    said = cli("config", "init", "--hearing-sheet", language)
+    assert said.code == 0
+    assert said.out.startswith("# ")
+    assert "max_tokens" in said.out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_interview_fills_in_what_is_known(cli_process, tmp_path):
+    path = tmp_path / "w.yaml"
+    answers = ["vLLM", "sixteen", "16", "?", "わかりません", "20", ""]
+    ended = cli_process(
+        *("config", "init", path, "--interview", "--language", "en"),
+        input="\n".join([*answers, ""]).encode(),
+        environment={"PYTHONUTF8": "1"},
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert b"Please give a whole number" in ended.stderr
+    workload = load_workload(path)
+    assert workload.server.serving == "self_hosted"
+    assert workload.server.slots == 16
+    assert workload.server.replicas is None
+    assert workload.objectives.latency_p95_s == 20
+    assert workload.report.gpu_hour_price is None
+
+
+def test_an_interview_that_ends_early_writes_nothing(cli_process, tmp_path):
+    path = tmp_path / "w.yaml"
+    ended = cli_process("config", "init", path, "--interview", input=b"vLLM\n")
+    assert ended.returncode == 130
+    assert not path.exists()
+
+
+def test_check_lists_every_fault_with_its_line(cli, workload_file):
+    text = (
+        workload_file.read_text().replace("slots: 4", "slot: 4") + "foo: 1\nsweep: {load: [-1]}\n"
+    )
+    workload_file.write_text(text)
+    said = cli("config", "check", workload_file)
+    assert said.code == 3
+    assert said.out == ""
+    assert [line.split(":")[2] for line in said.err.splitlines()] == ["8", "9", "10"]
+    assert "Did you mean 'slots'?" in said.err
+
+
+def test_check_in_json(cli, workload_file):
+    said = cli("config", "check", workload_file, "--json")
+    assert json.loads(said.out) == {"valid": True, "faults": []}
+    workload_file.write_text(workload_file.read_text() + "foo: 1\n")
+    said = cli("config", "check", workload_file, "--json")
+    assert said.code == 3
+    (fault,) = json.loads(said.out)["faults"]
+    assert fault["where"] == f"{workload_file}:9"
+
+
+def test_schema_is_a_json_schema(cli, workload_file):
+    said = cli("config", "schema")
+    published = json.loads(said.out)
+    jsonschema.Draft202012Validator(published).validate(yaml.safe_load(workload_file.read_text()))
+
+
+def test_show_says_every_value_in_force(cli, workload_file, tmp_path):
+    said = cli("config", "show", workload_file)
+    shown = yaml.safe_load(said.out)
+    assert shown["sweep"]["replications"] == 20
+    assert shown["policies"][0]["static"]["release"] == "batch"
+    again = tmp_path / "shown.yaml"
+    again.write_text(said.out)
+    assert cli("config", "show", again).out == said.out
+    plain = json.loads(cli("config", "show", workload_file, "--json").out)
+    assert plain == shown

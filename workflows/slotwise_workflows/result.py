@@ -262,7 +262,9 @@ class Diagnosis(Record):
     slots_is_range: bool = Field(description="true where the slots were neither given nor found")
     ms_per_token: float
     money: dict[str, float | str] = Field(
-        default={}, description="only from a given price: currency, per_hour, now, after, saved"
+        default={},
+        description="only from a given price: currency, server_hour, servers_now, servers_after, "
+        "hour_now, hour_after, hour_saved",
     )
 
 

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from slotwise_workflows.errors import InputError
 from slotwise_workflows.traffic.containers import Container, Row, open_container
 from slotwise_workflows.traffic.containers.streams import (
+    CHUNK,
     decode,
     decompress,
     numbered_lines,
@@ -77,6 +78,13 @@ def test_the_whole_lines_before_the_cut_can_be_asked_for(opened: Any) -> None:
     assert (container.truncated_at, len(rows)) == (None, 500)
 
 
+def test_a_cut_before_the_first_whole_line(opened: Any) -> None:
+    with pytest.raises(InputError, match="no whole line comes before the cut"):
+        opened(
+            gzip.compress(b'{"n": 10, "text": "' + bytes(range(97, 123)))[:-9], allow_truncated=True
+        )
+
+
 def test_an_array_before_the_cut(opened: Any) -> None:
     text = "[\n" + ",\n".join(f'{{"n": {n}, "x": {n * 7919 % 997}}}' for n in range(500)) + "\n]\n"
     data = gzip.compress(text.encode())
@@ -113,7 +121,7 @@ def test_a_few_bytes_that_unpack_to_much_come_in_bounded_pieces(compression: Any
         data = zstandard.ZstdCompressor().compress(bytes(size))
     pieces = [len(piece) for piece in decompress([data], compression, "x")]
     assert sum(pieces) == size
-    assert max(pieces) <= 64 << 20
+    assert max(pieces) <= CHUNK
 
 
 def test_a_line_without_end_is_an_error_before_memory_is_full() -> None:

@@ -28,7 +28,7 @@ SAMPLE: Final = 1000
 _TAIL: Final = 64 * 1024
 _ARRAY: Final = re.compile(r"\[[ \t\r\n]*([\[{\"\]\-\d]|true|false|null|NaN|Infinity|$)")
 _OBJECT: Final = re.compile(r"\{[ \t\r\n]*([\"}]|$)")
-_OPEN_END: Final = re.compile(rb",[ \t\r\n]*\][ \t\r\n]*$")
+_TRAILING_COMMA: Final = re.compile(rb",[ \t\r\n]*\][ \t\r\n]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,8 @@ def open_container(
 ) -> tuple[Container, Iterator[Row]]:
     """Opens a file of any of the known kinds.
 
-    Nothing but the beginning is read before the first row is asked for. Memory is bounded by the
+    The beginning decides; the rest is read as rows are asked for (only what must be known before,
+    such as where a compressed stream is cut, costs a pass of its own). Memory is bounded by the
     longest record (`rows.RECORD_LIMIT`), whatever the size of the file.
 
     Args:
@@ -109,6 +110,8 @@ def open_container(
     if cut is not None:
         texts = streams.whole_lines(texts, where)
     text = _peek_text(texts, where)
+    if not text.head.strip():
+        raise _empty(where, cut)
     container, rows = _open_text(text, lambda: _array_faults(path, compression, where))
     found = replace(container, compression=compression, encoding=encoding, truncated_at=cut)
     return found, rows
@@ -168,13 +171,12 @@ def _peek_text(texts: Iterator[str], where: str) -> _Text:
             break
         parts.append(text)
         size += len(text)
-    head = "".join(parts)
-    if complete and not head.strip():
-        raise _empty(where)
-    return _Text(where, head, complete, chain(parts, texts))
+    return _Text(where, "".join(parts), complete, chain(parts, texts))
 
 
-def _empty(where: str) -> InputError:
+def _empty(where: str, cut: int | None = None) -> InputError:
+    if cut is not None:
+        return InputError("no whole line comes before the cut", where=where, hint="Fetch it again")
     return InputError(
         "the file is empty", where=where, hint="Check the export; nothing was written to it"
     )
@@ -293,6 +295,6 @@ def _array_faults(path: Path, compression: Compression, where: str) -> tuple[str
         with path.open("rb") as file:
             file.seek(max(0, size - _TAIL))
             tail = file.read()
-    if not _OPEN_END.search(tail.replace(b"\0", b"")):  # NUL: every other byte of UTF-16
+    if not _TRAILING_COMMA.search(tail.replace(b"\0", b"")):  # NUL: every other byte of UTF-16
         return ()
     return (f"trailing comma before ] at byte {size - len(tail) + tail.rindex(b',')}",)

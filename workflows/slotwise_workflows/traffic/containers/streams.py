@@ -130,8 +130,8 @@ def _unzstd(chunks: Iterator[bytes], where: str) -> Iterator[bytes]:
                         why=str(error),
                         hint="Fetch or compress the file again",
                     ) from error
-                if out:
-                    yield out
+                for at in range(0, len(out), CHUNK):
+                    yield out[at : at + CHUNK]
                 data = b""
                 if frame.eof:
                     data = frame.unused_data

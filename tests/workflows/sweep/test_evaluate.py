@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from slotwise_sim import simulate
+from slotwise_sim.policies import Continuous, Dynamic, PerToken, Policy, Static
+from slotwise_sim.replicate import resample
+from slotwise_sim.workload import Workload
+from slotwise_workflows.sweep.evaluate import Row, Scenario, at_load, baseline, run_point
+from slotwise_workflows.sweep.points import points
+
+MS = PerToken(10.0)
+
+
+def rows_by_policy(
+    workload: Workload, policies: dict[str, Policy], *, slots: int, load: float, replicas: int = 1
+) -> dict[str, Row]:
+    [point] = points([slots], [load], policies, 1, seed=3)
+    scenario = Scenario(workload, MS, replicas, run=1)
+    return {row.policy: row for row in run_point(scenario, point)}
+
+
+def test_light_load_by_hand(even_workload: Workload, both_policies: dict[str, Policy]) -> None:
+    """A token takes 10 ms, a request 1 s; a pair waits for its second member, 10 s later."""
+    rows = rows_by_policy(even_workload, both_policies, slots=2, load=1)
+    static, continuous = rows["static"], rows["continuous"]
+    assert continuous.latency_mean_s == pytest.approx(1)
+    assert static.latency_mean_s == pytest.approx((11 + 1) / 2)
+    assert static.latency_p95_s == pytest.approx(11)
+    assert static.queue_delay_mean_s == pytest.approx(5)
+    assert static.ttft_p95_s == pytest.approx(10.01)
+    assert continuous.latency_ratio == pytest.approx(6)
+    assert static.latency_ratio == 1
+    assert continuous.makespan_s == pytest.approx(71)
+    assert continuous.requests_per_s == pytest.approx(8 / 71)
+    assert continuous.output_tokens_per_s == pytest.approx(800 / 71)
+    assert continuous.idle_share == pytest.approx(1 - 8 / (2 * 71))
+    assert continuous.utilisation == pytest.approx(0.1 * 1 / 2)
+    assert static.utilisation == pytest.approx(0.05)
+    assert (static.gain, continuous.gain) == (1, pytest.approx(1))
+    assert (static.requests, static.slots, static.load, static.replication) == (8, 2, 1, 0)
+
+
+def test_load_quickens_arrivals_alone(
+    even_workload: Workload, both_policies: dict[str, Policy]
+) -> None:
+    rows = rows_by_policy(even_workload, both_policies, slots=2, load=10)
+    assert rows["static"].latency_mean_s == pytest.approx((2 + 1) / 2)
+    assert rows["continuous"].utilisation == pytest.approx(0.5)
+    assert at_load(even_workload, 10).output_tokens is even_workload.output_tokens
+
+
+def test_gain_and_utilisation_of_uneven_lengths(both_policies: dict[str, Policy]) -> None:
+    """Pairs of 100 and 300 tokens hold both slots for 300: half as much again as needed."""
+    workload = Workload(
+        arrival_s=np.arange(40) * 1.0,
+        output_tokens=np.tile([100, 300], 20),
+        prompt_tokens=np.zeros(40, np.int64),
+    )
+    [point] = points([2], [1.0], both_policies, 1, seed=3)
+    # Runs as long as the workload keep the two lengths in turn wherever they begin.
+    rows = {r.policy: r for r in run_point(Scenario(workload, MS, 1, run=40), point)}
+    assert rows["continuous"].gain == pytest.approx(1.5)
+    assert rows["continuous"].utilisation == pytest.approx(1.0 * 2.0 / 2)
+    assert rows["static"].utilisation == pytest.approx(1.5)
+
+
+def test_all_policies_meet_the_same_traffic(uneven_workload: Workload) -> None:
+    """Dynamic batching that waits for ever is static batching, on any traffic that both meet."""
+    rows = rows_by_policy(
+        uneven_workload, {"static": Static(), "patient": Dynamic(math.inf)}, slots=4, load=2
+    )
+    assert replace(rows["patient"], policy="static") == rows["static"]
+
+
+def test_the_seed_of_a_row_reproduces_it(
+    uneven_workload: Workload, both_policies: dict[str, Policy]
+) -> None:
+    row = rows_by_policy(uneven_workload, both_policies, slots=4, load=2)["continuous"]
+    traffic = at_load(resample(uneven_workload, np.random.default_rng(row.seed), run=1), 2)
+    outcome = simulate(traffic, Continuous(), MS, slots=4)
+    assert row.latency_mean_s == float((outcome.end_s - outcome.arrival_s).mean())
+
+
+def test_replicas_share_the_load(even_workload: Workload, both_policies: dict[str, Policy]) -> None:
+    rows = rows_by_policy(even_workload, both_policies, slots=2, load=1, replicas=2)
+    assert rows["continuous"].utilisation == pytest.approx(0.1 / 4)
+    assert rows["static"].latency_mean_s == pytest.approx((21 + 1) / 2)
+    assert rows["continuous"].gain == pytest.approx(1)
+
+
+def test_all_at_once_has_no_utilisation(
+    even_workload: Workload, both_policies: dict[str, Policy]
+) -> None:
+    offline = replace(even_workload, arrival_s=np.zeros(8))
+    rows = rows_by_policy(offline, both_policies, slots=2, load=4)
+    assert {row.utilisation for row in rows.values()} == {None}
+    assert rows["continuous"].makespan_s == pytest.approx(4)
+
+
+def test_fewer_requests_than_slots_have_no_gain(
+    even_workload: Workload, both_policies: dict[str, Policy]
+) -> None:
+    rows = rows_by_policy(even_workload, both_policies, slots=16, load=1)
+    assert {row.gain for row in rows.values()} == {None}
+    assert rows["static"].utilisation is None
+    assert rows["continuous"].utilisation is not None
+
+
+@pytest.mark.parametrize(
+    ("policies", "expected"),
+    [
+        ({"c": Continuous(), "d": Dynamic(0), "s": Static()}, "d"),
+        ({"c": Continuous(), "c#2": Continuous()}, "c"),
+    ],
+)
+def test_the_baseline(policies: dict[str, Policy], expected: str) -> None:
+    assert baseline(tuple(policies.items())) == expected

@@ -1,0 +1,262 @@
+"""The Ray engine: the same points as tasks, on this machine's processors or on a cluster.
+
+Without an address a Ray of our own is started and stopped again. It listens on the loopback
+interface only, asks for a token made for this run, sends no usage statistics, opens no dashboard,
+writes nothing to the console, and its files are gone afterwards. With an address nothing of that
+is touched: the cluster is its owner's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import os
+import secrets
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from slotwise_sim.workload import Workload
+from slotwise_workflows.errors import EndpointError, MissingExtraError, SlotwiseError
+from slotwise_workflows.sweep.evaluate import Row, Scenario, run_points
+from slotwise_workflows.sweep.points import OnProgress, Point, deal
+
+TASKS_PER_WORKER = 4
+"""Small enough batches that no worker is left with a long last one."""
+
+_SMALLEST_STORE = 100 * 2**20
+_KNOCK_S = 10.0
+_STARTUP_ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # Read when Ray is imported. "0" is how Ray is told, on every platform, that this machine
+    # stays alone: then, and only then, all its servers bind to the loopback interface.
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_AUTH_MODE": "token",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+
+
+def run_ray(
+    scenario: Scenario,
+    grid: Sequence[Point],
+    *,
+    workers: int,
+    address: str | None,
+    on_progress: OnProgress,
+) -> list[Row]:
+    """Evaluate the points as Ray tasks.
+
+    The scenario is put into the object store once; a task names a batch of points and gives back
+    their rows. At most twice as many tasks are in flight as the cluster has processors, so that a
+    long grid does not fill the scheduler. A task whose worker dies is run again by Ray: its rows
+    come out the same, since a point carries its own seed.
+
+    Args:
+        scenario: What all points share.
+        grid: The points, in any order.
+        workers: Processors of a Ray of our own; a given cluster uses what it has.
+        address: Of an existing cluster (``host:port``, ``ray://host:port`` or ``auto``), or None.
+        on_progress: Told how many points are done, of how many.
+
+    Returns:
+        The rows, in no particular order.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        EndpointError: The cluster at ``address`` cannot be reached.
+        SlotwiseError: A task failed for good.
+    """
+    with _session(scenario.workload, workers, address) as ray:
+        try:
+            return _run_tasks(ray, scenario, grid, on_progress)
+        except ray.exceptions.RayError as error:
+            raise _told(error) from None
+
+
+def _run_tasks(
+    ray: Any,
+    scenario: Scenario,
+    grid: Sequence[Point],
+    on_progress: OnProgress,
+) -> list[Row]:
+    processors = max(1, int(ray.cluster_resources().get("CPU", 1)))
+    shared = ray.put(scenario)
+    evaluate = ray.remote(num_cpus=1)(run_points)
+    waiting = deal(grid, processors * TASKS_PER_WORKER)
+    running: dict[Any, int] = {}
+    rows: list[Row] = []
+    done = 0
+    while running or waiting:
+        while waiting and len(running) < 2 * processors:
+            batch = waiting.pop()
+            running[evaluate.remote(shared, batch)] = len(batch)
+        ready, _ = ray.wait(list(running), num_returns=1)
+        for reference in ready:
+            rows.extend(ray.get(reference))
+            done += running.pop(reference)
+            on_progress(done, len(grid))
+    return rows
+
+
+@contextlib.contextmanager
+def _session(workload: Workload, workers: int, address: str | None) -> Iterator[Any]:
+    """A connected Ray; what was started here is stopped here, also when interrupted."""
+    with contextlib.ExitStack() as stack:
+        if address is None:
+            stack.enter_context(_environment(_STARTUP_ENVIRONMENT | {"RAY_AUTH_TOKEN": _token()}))
+        else:
+            stack.enter_context(_environment({"RAY_USAGE_STATS_ENABLED": "0"}))
+        ray = _import_ray()
+        if address is not None:
+            _knock(address)
+        if ray.is_initialized():  # a host program's own session: use it, leave it running
+            yield ray
+            return
+        stack.enter_context(_silence("ray"))
+        stack.enter_context(_signals_kept())
+        options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
+        if address is None:
+            options |= {
+                "address": "local",
+                "num_cpus": workers,
+                "num_gpus": 0,
+                "include_dashboard": False,
+                "object_store_memory": max(_SMALLEST_STORE, 4 * _bytes_of(workload)),
+                "_temp_dir": stack.enter_context(_short_directory()),
+            }
+        else:
+            options["address"] = address
+        stack.callback(ray.shutdown)
+        try:
+            ray.init(**options)
+        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            raise _unreachable(address, error) from None
+        yield ray
+
+
+def _import_ray() -> Any:
+    try:
+        import ray
+        import ray.exceptions
+    except ImportError:
+        raise MissingExtraError(
+            "the Ray engine is not installed",
+            hint='Install it with: pip install "slotwise[ray]", or use --engine local',
+        ) from None
+    return ray
+
+
+@functools.cache
+def _token() -> str:
+    """A token for our own cluster; one a process, because Ray keeps the first it reads."""
+    return secrets.token_hex(32)
+
+
+@contextlib.contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    """Set variables for Ray and its processes, and put back what was there."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _silence(name: str) -> Iterator[None]:
+    """Keep a library's log off the console; its errors reach us as exceptions."""
+    logger = logging.getLogger(name)
+    handler = logging.NullHandler()
+    propagate = logger.propagate
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagate
+
+
+@contextlib.contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Ray replaces the handler of SIGTERM; put ours back."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def _short_directory() -> Iterator[str]:
+    """A private directory for Ray's sockets and logs, removed afterwards.
+
+    The path of a Unix socket has room for about a hundred characters, and Ray needs most of them:
+    macOS's own temporary directory is too deep.
+    """
+    directory = tempfile.mkdtemp(prefix="slotwise-", dir="/tmp" if os.name == "posix" else None)  # noqa: S108
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _knock(address: str) -> None:
+    """Find out in seconds whether anyone listens; Ray itself would try for minutes, aloud."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdigit():
+        return  # "auto", or a form that Ray judges at once
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_S).close()
+    except (OSError, OverflowError) as error:
+        raise _unreachable(address, error) from None
+
+
+def _bytes_of(workload: Workload) -> int:
+    caps = 0 if workload.max_tokens is None else workload.max_tokens.nbytes
+    columns = (workload.arrival_s, workload.output_tokens, workload.prompt_tokens)
+    return caps + sum(column.nbytes for column in columns)
+
+
+def _unreachable(address: str | None, error: Exception) -> SlotwiseError:
+    why = _one_line(error)
+    if address is None:
+        return SlotwiseError("Ray cannot be started here", why=why, hint="Use --engine local")
+    return EndpointError(
+        "the Ray cluster cannot be reached",
+        where=address,
+        why=why,
+        hint="Check the address, or leave it out to use this machine",
+    )
+
+
+def _told(error: Exception) -> SlotwiseError:
+    """What a failed task means to the user."""
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, SlotwiseError):
+        return cause
+    if isinstance(cause, ImportError):
+        return SlotwiseError(
+            "a Ray worker cannot import slotwise",
+            why=_one_line(cause),
+            hint="Install the same version of slotwise on every node of the cluster",
+        )
+    why = _one_line(cause or error)
+    return SlotwiseError("a Ray task failed", why=why, hint="Use --engine local")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200].rstrip(". ")

@@ -129,9 +129,10 @@ def test_a_buyer_installs_it_and_it_runs(bundle, tmp_path):
     assert bundle.version in run(slotwise, "--version").stdout
     result = json.loads(run(slotwise, "demo", "--json").stdout)
     assert (result["verdict"], result["control"]["verdict"]) == ("adopt", "no_gain")
-    python = next((tmp_path / "tools" / "slotwise").glob("*/python*"))
+    tool = tmp_path / "tools" / "slotwise"
+    python = shutil.which("python", path=f"{tool / 'bin'}{os.pathsep}{tool / 'Scripts'}")
     program = (
         "from importlib.metadata import entry_points as e; import json;"
         "(p,) = e(group='servicedock.workflows'); print(json.dumps(p.load()()))"
     )
-    assert json.loads(run(str(python), "-c", program).stdout) == get_workflow_info()
+    assert json.loads(run(python, "-c", program).stdout) == get_workflow_info()

@@ -121,7 +121,9 @@ def test_servers_are_counted_up_to_the_objective() -> None:
 
 
 def test_sharing_a_batch_needs_two_at_a_time() -> None:
-    spaced = Workload(np.arange(100) * 1000.0, np.full(100, 100), np.zeros(100, dtype=np.int64))
+    spaced = Workload(
+        np.arange(0.0, 100_000.0, 1000.0), np.full(100, 100), np.zeros(100, dtype=np.int64)
+    )
     assert shared_batches(spaced, described(), 10) == 0.0
     assert shared_batches(all_at_once(spaced), described(), 10) == 1.0
     # four arrive at once: the first is served alone, the other three share the next batch

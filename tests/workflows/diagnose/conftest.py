@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -32,8 +33,8 @@ def make() -> Make:
         arrival_s: ArrayLike | None,
         output_tokens: ArrayLike,
         *,
-        columns: dict[str, object] | None = None,
-        **traffic: object,
+        columns: dict[str, Any] | None = None,
+        **traffic: Any,
     ) -> Traffic:
         tokens = np.asarray(output_tokens, dtype=np.int64)
         n = len(tokens)
@@ -50,7 +51,7 @@ def make() -> Make:
             for name, value in (columns or {}).items()
         )
         clock = None if arrival_s is None else made.clock
-        return replace(made, table=table, clock=clock, **traffic)  # type: ignore[arg-type]
+        return replace(made, table=table, clock=clock, **traffic)
 
     return build
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -209,7 +210,7 @@ def test_a_gain_without_load_waits_for_the_load(make: Make, ask: Ask, rng: Rng) 
     log = make(poisson(rng, 0.05, 1500), varied(rng, 1500))
     result = ask(log, EIGHT_SLOTS)
     assert deciding(result) == ("conditional", "from_load")
-    numbers = result.reasons[0].numbers
+    numbers: Any = result.reasons[0].numbers
     assert numbers["load"] > 1
     flip = next(reason for reason in result.flip if reason.code == "flip_load")
     assert flip.numbers["rate"] == numbers["rate"]
@@ -245,7 +246,7 @@ def test_a_wide_interval_asks_for_more_requests(make: Make, ask: Ask) -> None:
     tokens[[17, 54]] = 400
     result = ask(make(None, tokens), Given(slots=8))
     assert deciding(result) == ("insufficient_data", "interval_wide")
-    numbers = result.reasons[0].numbers
+    numbers: Any = result.reasons[0].numbers
     width = numbers["high"] - numbers["low"]
     # an interval narrows with the square root of the sample
     assert numbers["more_requests"] == math.ceil(100 * ((width / 0.3) ** 2 - 1))

@@ -43,7 +43,7 @@ def test_the_figures_of_a_sample() -> None:
     assert figures.p50 == 25
     assert figures.p95 == pytest.approx(89.5)  # 30 + 0.85 * 70
     assert figures.std == pytest.approx((900 + 400 + 100 + 3600) ** 0.5 / 3**0.5)
-    assert figures.cv == pytest.approx(figures.std / 40)
+    assert figures.cv == pytest.approx((5000 / 3) ** 0.5 / 40)
 
 
 def test_one_request_has_no_spread() -> None:

@@ -15,7 +15,7 @@ from slotwise_workflows.recommend.evidence import Evidence
 from slotwise_workflows.recommend.recommendation import recommend
 from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.recommend.verdict import TABLE, decide
-from slotwise_workflows.result import Estimate, LengthFigures, Verdict
+from slotwise_workflows.result import Estimate, LengthFigures, Source, Verdict
 
 T = Thresholds()
 
@@ -25,7 +25,7 @@ def estimate(low: float, high: float) -> Estimate:
 
 
 def facts(**changes: Any) -> Facts:
-    known = {
+    known: dict[str, Any] = {
         "serving": Known("self_hosted", "given", "given"),
         "batches_already": Known(False, "assumed", "unknown"),
         "mode": Known("online", "given", "given"),
@@ -40,7 +40,7 @@ def facts(**changes: Any) -> Facts:
 
 
 def load(**changes: Any) -> Load:
-    known = {
+    known: dict[str, Any] = {
         "waiting": estimate(0.3, 0.3),
         "utilisation": estimate(0.5, 0.5),
         "latency_p95_s": {"dynamic": 10.0, "continuous": 5.0},
@@ -151,7 +151,7 @@ def any_evidence(draw: st.DrawFn) -> Evidence:
             [Range(8, 8, 8, "given", "given"), Range(4, 8, 64, "assumed", "assumed_range")]
         )
     )
-    source = st.sampled_from(["given", "measured", "estimated", "assumed"])
+    source = st.sampled_from(get_args(Source))
     known = facts(
         serving=Known(
             draw(st.sampled_from(["self_hosted", "managed_api", "unknown"])), draw(source), "given"

@@ -46,7 +46,13 @@ def report(
         branding=branding_of(settings, client=client, prepared_by=prepared_by),
     )
     if json:
-        console.json({"language": told, "files": [str(path) for path in written]})
+        console.json(
+            {
+                "schema": "slotwise/rendering/v1",
+                "language": told,
+                "files": [str(path) for path in written],
+            }
+        )
     else:
         for path in written:
             console.out(str(path))

@@ -11,11 +11,20 @@ from slotwise_cli.console import one_line
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from slotwise_workflows.result import Estimate, Inspection, LengthFigures, PolicyFigures, Result
+    from slotwise_workflows.report import Words
+    from slotwise_workflows.result import (
+        Diagnosis,
+        Estimate,
+        Inspection,
+        LengthFigures,
+        PolicyFigures,
+        Result,
+    )
     from slotwise_workflows.simulation import SimulationResult
 
 _P95_REQUESTS = 72  # fewer hold no two-sided 95 % interval of a p95
 _MOST_SEGMENTS = 12
+_MOST_MODELS = 12
 
 
 def verdict_lines(result: Result, language: Literal["ja", "en"]) -> list[str]:
@@ -28,7 +37,10 @@ def verdict_lines(result: Result, language: Literal["ja", "en"]) -> list[str]:
     cover = first_page.cover(result, words)
     lines = [f"{cover.badge}: {cover.sentence}"]
     lines += [f"  {item.text}" for item in cover.because]
-    lines += [f"  {cover.confidence}. {' '.join(cover.confidence_why)}", ""]
+    lines += [f"  {cover.confidence}", *(f"    {why}" for why in cover.confidence_why)]
+    if len(result.models) > 1:
+        lines += ["", *(_model_line(model, words) for model in result.models[:_MOST_MODELS])]
+    lines.append("")
     for block in first_page.numbers(result, words).blocks:
         if isinstance(block, KeyNumbers):
             for item in block.items:
@@ -37,6 +49,13 @@ def verdict_lines(result: Result, language: Literal["ja", "en"]) -> list[str]:
     if cover.action:
         lines += ["", f"  {cover.action_title}: {cover.action}"]
     return lines
+
+
+def _model_line(model: Diagnosis, words: Words) -> str:
+    from slotwise_workflows.report.sections.first_page import model_name
+
+    badge = words(f"verdict.{model.verdict}.badge")
+    return f"  {model_name(words, model)}: {badge} ({words.number(model.requests, 'count')})"
 
 
 def print_policies(policies: Mapping[str, PolicyFigures], *, title: str, requests: int) -> None:

@@ -28,7 +28,15 @@ from slotwise_workflows.resources import MANIFEST
 from slotwise_workflows.run_directory import write_file
 
 _FILES = (MANIFEST, "README.md", "CHANGELOG.md", "LICENSE", "requirements.lock")
-_PATTERNS = ("workflows/*.yaml", "workflows/schemas/*.json", "listing/**/*")
+_PATTERNS = (
+    "workflows/*.yaml",
+    "workflows/schemas/*.json",
+    "listing/**/*",
+    # What the README leads to: a buyer reads it without a connection.
+    "CONTRIBUTING.md",
+    "docs/**/*",
+    "benchmarks/*.md",
+)
 # Code that makes the listing is in the wheel, or of no use to a buyer.
 _CODE = (".py", ".typed")
 

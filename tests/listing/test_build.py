@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import zipfile
@@ -84,6 +85,15 @@ def test_a_bundle_is_whole_and_holds_what_its_manifest_names(bundle):
     assert set(manifest_paths(manifest)) <= set(names)
     assert manifest["metadata"]["version"] == bundle.version
     assert [name for name in names if name.endswith((".py", ".pyc")) or "/." in name] == []
+
+
+@pytest.mark.bundle
+def test_the_readme_leads_nowhere_outside_the_bundle(bundle):
+    with zipfile.ZipFile(bundle.path) as archive:
+        names = set(archive.namelist())
+        readme = archive.read("README.md").decode()
+    targets = [target.split("#")[0] for target in re.findall(r"\]\(([^)]+)\)", readme)]
+    assert [target for target in targets if target and target not in names] == []
 
 
 @pytest.mark.bundle

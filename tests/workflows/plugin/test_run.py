@@ -196,6 +196,13 @@ def test_an_events_file_that_cannot_be_written(hosted_run):
         hosted_run.start()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_is_told_in_one_line(hosted_run):
+    hosted_run.events_name = "/dev/full"
+    with pytest.raises(InputError, match="cannot write the events file: No space left"):
+        hosted_run.start()
+
+
 def test_signal_handlers_are_put_back(hosted_run, pipeline):
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     pipeline(_work)

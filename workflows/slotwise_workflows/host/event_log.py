@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO, TypeAlias
@@ -58,8 +58,11 @@ def open_event_log(path: Path, now: Clock = utc_now) -> Iterator[EventLog]:
         stream = path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n")
     except OSError as error:
         raise _unwritable(path, error) from error
-    with stream:
+    try:
         yield EventLog(stream, now)
+    finally:
+        with suppress(OSError):  # a full disk was reported when the line was written
+            stream.close()
 
 
 def _unwritable(path: Path, error: OSError) -> InputError:

@@ -6,7 +6,7 @@ To add one: write its `Format` in the file of its family, add a case under
 
 from __future__ import annotations
 
-from slotwise_workflows.traffic.formats import apis, engines, gateways, traces
+from slotwise_workflows.traffic.formats import apis, engines, gateways, own, traces
 from slotwise_workflows.traffic.formats.format import FIELDS, Format
 
 FORMATS: tuple[Format, ...] = (
@@ -14,6 +14,7 @@ FORMATS: tuple[Format, ...] = (
     *engines.FORMATS,
     *apis.FORMATS,
     *gateways.FORMATS,
+    *own.FORMATS,
 )
 
 __all__ = ["FIELDS", "FORMATS", "Format"]

@@ -1,0 +1,38 @@
+"""What this program writes itself."""
+
+from __future__ import annotations
+
+from slotwise_workflows.traffic.formats.format import Format
+
+SLOTWISE_TRAFFIC = Format(
+    id="slotwise_traffic",
+    title="traffic.parquet of an earlier run",
+    needs=("start_time", "gen_ai.usage.output_tokens", "e2e_latency", "source", "truncated"),
+    fields={
+        "request_id": "request_id",
+        "arrival": "start_time",
+        "end": "end_time",
+        "latency": "e2e_latency",
+        "ttft": "gen_ai.response.time_to_first_chunk",
+        "prompt_tokens": "gen_ai.usage.input_tokens",
+        "cached_tokens": "gen_ai.usage.cache_read.input_tokens",
+        "output_tokens": "gen_ai.usage.output_tokens",
+        "reasoning_tokens": "gen_ai.usage.reasoning.output_tokens",
+        "max_tokens": "gen_ai.request.max_tokens",
+        "choices": "gen_ai.request.choice.count",
+        "model": "gen_ai.request.model",
+        "response_model": "gen_ai.response.model",
+        "provider": "gen_ai.provider.name",
+        "operation": "gen_ai.operation.name",
+        "conversation": "gen_ai.conversation.id",
+        "stream": "gen_ai.request.stream",
+        "finish_reason": "gen_ai.response.finish_reasons",
+        "prefix_hash_ids": "prefix_hash_ids",
+    },
+    time_unit="ns",
+    utc=True,
+    cancelled=("aborted=true",),
+    verified=True,
+)
+
+FORMATS = (SLOTWISE_TRAFFIC,)

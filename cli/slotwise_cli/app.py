@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from slotwise_cli import bundle, config, demo, diagnose, inspect, report, run, simulate
+from slotwise_cli import bundle, config, demo, diagnose, inspect, report, run, simulate, sweep
 from slotwise_cli.console import prepare_streams
 from slotwise_cli.faults import Commands
 
@@ -68,6 +68,7 @@ app.command()(demo.demo)
 app.command()(diagnose.diagnose)
 app.command()(inspect.inspect)
 app.command()(simulate.simulate)
+app.command()(sweep.sweep)
 app.command()(report.report)
 app.command()(run.run)
 

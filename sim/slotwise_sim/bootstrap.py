@@ -110,29 +110,36 @@ def resampled_counts(n: int, block: int, resamples: int, rng: np.random.Generato
 
 
 def interval(
-    estimate: float, resampled: Floats, independent: float, low: float, high: float
+    estimate: float, resampled: Floats, parts: float, low: float, high: float
 ) -> tuple[float, float]:
-    """The 95 % interval of an estimate from its resampled values.
+    """The 95 % interval of a positive estimate from its resampled values.
 
-    The 2.5 % and 97.5 % points of the resampled values' differences from their own mean, laid
-    around the estimate (a resample has repeated records, which shifts its extremes; the estimate is
-    not shifted), and stretched by what Student's t says a spread seen on so few independent parts
-    is worth (Hesterberg, "What teachers should know about the bootstrap", 2015, section 3.3).
+    Percentiles of the resampled values as ratios to the estimate (a factor errs by factors), with
+    two corrections, because plain percentiles are too narrow where samples are small or skewed:
+
+    - A sample that happens to miss the longest lengths estimates too little, and its resamples,
+      which miss some more, fall short of it in turn. So the upper end lies above the estimate by
+      the larger of two ratios: resamples above their own mean, or resamples below the estimate.
+    - Both ends are stretched by what Student's t says a spread seen on so few independent parts is
+      worth (Hesterberg, "What teachers should know about the bootstrap", 2015, section 3.3).
 
     Args:
-        estimate: The statistic of the record itself.
-        resampled: The statistic of each resample, shape (resamples,).
-        independent: How many independent parts the record has for this statistic.
+        estimate: The statistic of the record itself, > 0.
+        resampled: The statistic of each resample, > 0, shape (resamples,).
+        parts: How many independent parts the record has for this statistic. Fewer than two say
+            nothing about spread: the interval is then all of ``low`` to ``high``.
         low: The statistic cannot be lower.
         high: The statistic cannot be higher.
 
     Returns:
         Lower and upper end, with ``low <= lower <= estimate <= upper <= high``.
     """
-    below, above = np.quantile(resampled - resampled.mean(), [0.025, 0.975])
-    parts = max(independent, 2.0)
+    if parts < 2:
+        return low, high
+    ratio = np.log(resampled / estimate)
+    below, above = np.quantile(ratio, [0.025, 0.975])
     stretch = special.stdtrit(parts - 1, 0.975) / special.ndtri(0.975)
     stretch *= math.sqrt(parts / (parts - 1))
-    lower = float(min(max(low, estimate + stretch * below), estimate))
-    upper = float(max(min(high, estimate + stretch * above), estimate))
-    return lower, upper
+    lower = estimate * math.exp(stretch * (below - ratio.mean()))
+    upper = estimate * math.exp(min(stretch * max(above - ratio.mean(), -below), math.log(high)))
+    return min(max(lower, low), estimate), max(min(upper, high), estimate)

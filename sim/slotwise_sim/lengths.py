@@ -178,7 +178,7 @@ def gain_bound_intervals(
     found = {}
     for column, batch in enumerate(sizes):
         estimate = gain_bound(lengths, counts, batch)
-        parts = n / max(block * per_cell, batch)
+        parts = n / (block * per_cell + batch - 1)
         ends = interval(estimate, gains[:, column], parts, low=1.0, high=float(batch))
         found[batch] = (estimate, *ends)
     return found
@@ -236,7 +236,7 @@ def in_order_gain_interval(
     block = min(len(first), max(block_length(contribution), -(-slots // per_cell)))
     resampled = resampled_counts(len(first), block, resamples, rng) @ sums
     gains = resampled[:, 0] / resampled[:, 1]
-    parts = len(tokens) / (block * per_cell)
+    parts = len(tokens) / (block * per_cell + slots - 1)
     return (estimate, *interval(estimate, gains, parts, low=1.0, high=float(slots)))
 
 

@@ -1,0 +1,206 @@
+"""Made traffic: instants of arrival and lengths, each ``(n, parameters, rng) -> array``.
+
+Arrivals ascend, in seconds from the origin; lengths are whole tokens. What is drawn depends on the
+parameters and on the state of the generator alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from slotwise_sim.workload import Floats, Ints
+
+Lengths = Callable[[int, np.random.Generator], Ints]
+"""A source of lengths with its parameters bound: ``functools.partial(uniform, low=40, high=199)``,
+or any function of ``(n, rng)``. This is what `mixture` mixes."""
+
+
+def constant_arrivals(n: int, rate: float) -> Floats:
+    """One request every ``1 / rate`` seconds, the first at 0.
+
+    Args:
+        n: Requests.
+        rate: Requests per second, > 0.
+
+    Returns:
+        Seconds, shape (n,).
+
+    Raises:
+        ValueError: The rate is not positive.
+    """
+    _require(rate > 0, f"rate must be > 0, got {rate}")
+    return np.arange(n) / rate
+
+
+def poisson_arrivals(n: int, rate: float, rng: np.random.Generator) -> Floats:
+    """A Poisson process: independent exponential gaps, the first of them before the first request.
+
+    Args:
+        n: Requests.
+        rate: Mean requests per second, > 0.
+        rng: Source of randomness.
+
+    Returns:
+        Seconds, shape (n,).
+
+    Raises:
+        ValueError: The rate is not positive.
+    """
+    _require(rate > 0, f"rate must be > 0, got {rate}")
+    return np.cumsum(rng.exponential(1 / rate, n))
+
+
+def gamma_arrivals(n: int, rate: float, cv: float, rng: np.random.Generator) -> Floats:
+    """Independent gamma gaps: burstier than Poisson for ``cv`` above 1, steadier below.
+
+    Args:
+        n: Requests.
+        rate: Mean requests per second, > 0.
+        cv: Coefficient of variation of the gaps, > 0; 1 is Poisson.
+        rng: Source of randomness.
+
+    Returns:
+        Seconds, shape (n,).
+
+    Raises:
+        ValueError: The rate or the variation is not positive.
+    """
+    _require(rate > 0, f"rate must be > 0, got {rate}")
+    _require(cv > 0, f"cv must be > 0, got {cv}")
+    return np.cumsum(rng.gamma(1 / cv**2, cv**2 / rate, n))
+
+
+def upfront_arrivals(n: int) -> Floats:
+    """All requests at 0: an offline job."""
+    return np.zeros(n)
+
+
+def given_arrivals(n: int, times_s: ArrayLike) -> Floats:
+    """The first n of the given instants, sorted.
+
+    Args:
+        n: Requests.
+        times_s: At least n instants in seconds, finite and >= 0.
+
+    Returns:
+        Seconds, shape (n,).
+
+    Raises:
+        ValueError: There are fewer than n instants, or one is out of range.
+    """
+    times = np.asarray(times_s, dtype=np.float64)
+    _require(len(times) >= n, f"{n} requests need as many arrival times, got {len(times)}")
+    _require(
+        bool(np.isfinite(times).all() and (times >= 0).all()),
+        "arrival times must be finite and >= 0",
+    )
+    return np.sort(times)[:n]
+
+
+def constant(n: int, value: int) -> Ints:
+    """Every length the same.
+
+    Args:
+        n: Requests.
+        value: Tokens.
+
+    Returns:
+        Tokens, shape (n,).
+    """
+    return np.full(n, value, dtype=np.int64)
+
+
+def uniform(n: int, low: int, high: int, rng: np.random.Generator) -> Ints:
+    """Every whole number from ``low`` to ``high``, both included, equally often.
+
+    Args:
+        n: Requests.
+        low: Fewest tokens.
+        high: Most tokens, >= low.
+        rng: Source of randomness.
+
+    Returns:
+        Tokens, shape (n,).
+
+    Raises:
+        ValueError: ``high`` is below ``low``.
+    """
+    _require(high >= low, f"uniform needs low <= high, got [{low}, {high}]")
+    return rng.integers(low, high, size=n, dtype=np.int64, endpoint=True)
+
+
+def lognormal(n: int, mean: float, cv: float, rng: np.random.Generator) -> Ints:
+    """Log-normal lengths of a given mean and variation, rounded to whole tokens, at least 1.
+
+    With ``s^2 = ln(1 + cv^2)`` the logarithm is normal with variance ``s^2`` and mean
+    ``ln(mean) - s^2 / 2``. Rounding up to 1 raises the mean where it is of a few tokens only.
+
+    Args:
+        n: Requests.
+        mean: Mean tokens, > 0.
+        cv: Coefficient of variation, >= 0.
+        rng: Source of randomness.
+
+    Returns:
+        Tokens, shape (n,).
+
+    Raises:
+        ValueError: The mean is not positive, or the variation is negative.
+    """
+    _require(mean > 0, f"mean must be > 0, got {mean}")
+    _require(cv >= 0, f"cv must be >= 0, got {cv}")
+    variance = np.log1p(cv**2)
+    drawn = rng.lognormal(np.log(mean) - variance / 2, np.sqrt(variance), n)
+    return np.maximum(1, np.rint(drawn)).astype(np.int64)
+
+
+def empirical(n: int, values: ArrayLike, rng: np.random.Generator) -> Ints:
+    """Lengths drawn from a sample, each independently and equally likely.
+
+    Args:
+        n: Requests.
+        values: The sample, in tokens; at least one.
+        rng: Source of randomness.
+
+    Returns:
+        Tokens, shape (n,).
+
+    Raises:
+        ValueError: The sample is empty.
+    """
+    sample = np.asarray(values, dtype=np.int64)
+    _require(len(sample) > 0, "an empirical distribution needs at least one value")
+    return sample[rng.integers(len(sample), size=n)]
+
+
+def mixture(n: int, components: Sequence[tuple[float, Lengths]], rng: np.random.Generator) -> Ints:
+    """Each request's length from one of several sources, chosen by weight.
+
+    Args:
+        n: Requests.
+        components: ``(weight, source)`` each; weights are > 0 and need not add up to 1.
+        rng: Source of randomness.
+
+    Returns:
+        Tokens, shape (n,).
+
+    Raises:
+        ValueError: There is no component, or a weight is not positive.
+    """
+    _require(len(components) > 0, "a mixture needs at least one component")
+    weights = np.array([weight for weight, _ in components], dtype=np.float64)
+    _require(bool((weights > 0).all()), "the weights of a mixture must be > 0")
+    chosen = rng.choice(len(components), size=n, p=weights / weights.sum())
+    lengths = np.empty(n, dtype=np.int64)
+    for index, (_, source) in enumerate(components):
+        here = chosen == index
+        lengths[here] = source(int(here.sum()), rng)
+    return lengths
+
+
+def _require(condition: bool, otherwise: str) -> None:
+    if not condition:
+        raise ValueError(otherwise)

@@ -124,6 +124,11 @@ def test_a_few_bytes_that_unpack_to_much_come_in_bounded_pieces(compression: Any
     assert max(pieces) <= CHUNK
 
 
+def test_blank_lines_without_end_are_not_kept(opened: Any) -> None:
+    container, rows = opened(gzip.compress(b"\n" * (3 << 20)))
+    assert (container.kind, rows) == ("text", [])
+
+
 def test_a_line_without_end_is_an_error_before_memory_is_full() -> None:
     endless = ("x" * 1000 for _ in range(10_000_000))
     with pytest.raises(InputError, match=r"x:1: .*longer than"):

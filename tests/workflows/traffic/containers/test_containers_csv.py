@@ -123,6 +123,16 @@ def test_decimal_commas_are_seen(opened: Any, latencies: list[str], expected: bo
     assert container.decimal_comma is expected
 
 
+def test_a_european_spreadsheet(opened: Any) -> None:
+    container, rows = opened(
+        "Zeit;prompt_tokens;completion_tokens;latency_s\r\n"
+        "2026-09-01T00:00:00Z;1.024;256;3,5\r\n"
+        "2026-09-01T00:00:01Z;90;1.500;12,25\r\n"
+    )
+    assert (container.delimiter, container.decimal_comma) == (";", True)
+    assert [row.value["completion_tokens"] for row in rows] == ["256", "1.500"]
+
+
 def test_grouped_thousands_stay_as_written(opened: Any) -> None:
     container, rows = opened('ts,n\n2026-09-01,"2,048"\n2026-09-01,512\n')
     assert [row.value["n"] for row in rows] == ["2,048", "512"]

@@ -110,7 +110,7 @@ def open_container(
     if cut is not None:
         texts = streams.whole_lines(texts, where)
     text = _peek_text(texts, where)
-    if not text.head.strip():
+    if text.complete and not text.head.strip():
         raise _empty(where, cut)
     container, rows = _open_text(text, lambda: _array_faults(path, compression, where))
     found = replace(container, compression=compression, encoding=encoding, truncated_at=cut)

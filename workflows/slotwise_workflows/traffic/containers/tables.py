@@ -22,6 +22,9 @@ DELIMITERS: Final = (",", ";", "\t", "|")
 #: Records looked at to find the dialect.
 SAMPLE: Final = 1000
 
+# What a line inside a quoted cell takes in memory beside its characters.
+_PER_LINE: Final = 64
+
 _QUOTED: Final = re.compile(r'[^"]*(?:""[^"]*)*')
 _NUMBER: Final = re.compile(r"[+-]?(\d[\d.,_]*|\.\d+)([eE][+-]?\d+)?(ns|us|µs|ms|s|%)?")
 _STAMP: Final = re.compile(
@@ -124,7 +127,7 @@ def _quoted_record(
             if following is None:
                 return Record(number, [*cells, "".join(parts)], open_quote=True)
             line = following[1]
-            position, size = 0, size + len(line)
+            position, size = 0, size + len(line) + _PER_LINE
             if size > limit:
                 raise too_long(place, limit)
             parts.append("\n")

@@ -2,7 +2,7 @@
 
 All take requests in order of arrival, as contiguous arrays of float64, and give
 ``(start_s, held_until_s)``: when each request starts and when its slot is free for another.
-Callers keep ``1 <= slots <= n``, so that no loop needs to guard against overflow.
+Callers keep ``1 <= slots <= n + 1``, so that no loop needs to guard against overflow.
 """
 
 from __future__ import annotations

@@ -120,7 +120,8 @@ def _fill(
 
     # The loops are compiled for one kind of array: contiguous and writeable.
     arrival_s = np.require(arrival_s, np.float64, ["C", "W"])
-    slots = min(slots, len(arrival_s))  # further slots stay empty
+    # Further slots would stay empty; the one beyond n keeps a batch of all requests a short batch.
+    slots = min(slots, len(arrival_s) + 1)
     match policy:
         case Continuous():
             return kernels.continuous_slots(arrival_s, service_s, slots)

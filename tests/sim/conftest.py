@@ -1,0 +1,24 @@
+"""What several tests of the simulator share."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def reference() -> ModuleType:
+    """The slow second implementation, ``reference.py`` beside this file."""
+    spec = importlib.util.spec_from_file_location(
+        "sim_reference", Path(__file__).with_name("reference.py")
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up while they are made
+    spec.loader.exec_module(module)
+    return module

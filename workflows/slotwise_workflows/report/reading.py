@@ -17,7 +17,14 @@ _REASON_LABELS: dict[str, Label] = {
     "variation": "measured",
     "managed_api": "",
 }
-_MEASURED_LIMITS = {"short_window", "truncated", "few_requests", "retries", "closed_loop"}
+_MEASURED_LIMITS = {
+    "short_window",
+    "truncated",
+    "few_requests",
+    "retries",
+    "closed_loop",
+    "prefill_not_counted",
+}
 _ASSUMED_LIMITS = {"slots_assumed", "time_per_token_assumed", "constant_time_per_token"}
 _MEASURED_ALTERNATIVES = {
     "prefix_sharing",

@@ -20,7 +20,8 @@ FORMATS = ("html", "md")
 
 # What Markdown, HTML inside it, or a table's cell would take as markup: anywhere in a line; only at
 # its start (list marks, rules, numbers); and what some Markdowns turn into links by themselves.
-_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~!&@])")
+_MARKUP = re.compile(r"([\\`*_{}\[\]>#|~!&@])")
+_TAG = re.compile(r"<(?=[A-Za-z/!?\\])")
 _LINE_START = re.compile(r"^([-+=])")
 _LIST_NUMBER = re.compile(r"^(\d+)([.)])(?=\s|$)")
 _AUTOLINK = re.compile(r"(?i)\b(https?|ftp|mailto|www)(:|\.)")
@@ -87,6 +88,7 @@ def markdown_text(text: str) -> str:
     """Text that Markdown prints as it is: one line, nothing taken as markup, link or cell."""
     line = " ".join(text.split())
     line = _MARKUP.sub(r"\\\1", line)
+    line = _TAG.sub("&lt;", line)  # an entity: not every Markdown knows the escape
     line = _LINE_START.sub(r"\\\1", line)
     line = _LIST_NUMBER.sub(r"\1\\\2", line)
     return _AUTOLINK.sub(r"\1\\\2", line)

@@ -138,7 +138,7 @@ def _format(words: Words, value: Value, spec: str, beside: Mapping[str, Value]) 
 
 
 def _seconds(value: float, _: int) -> tuple[str, str]:
-    """Milliseconds below one second, minutes above ten, hours above two."""
+    """Milliseconds below a tenth of a second, minutes from ten on, hours from two on."""
     size = abs(value)
     if size >= 172_800:
         return numbers.significant(value / 86_400), "days"
@@ -146,7 +146,7 @@ def _seconds(value: float, _: int) -> tuple[str, str]:
         return numbers.significant(value / 3600), "hours"
     if size >= 600:
         return numbers.significant(value / 60), "minutes"
-    if 0 < size < 1:
+    if 0 < size < 0.1:
         return numbers.significant(value * 1000), "milliseconds"
     return numbers.significant(value), "seconds"
 

@@ -20,6 +20,7 @@ from slotwise_workflows.report.words import Words, clean
 from slotwise_workflows.result import Diagnosis, Result
 
 _MAX_MODELS = 12
+_BY_FACT = {"already", "not_yours"}
 _MAX_REASONS = 4
 _MAX_DOUBTS = 2
 
@@ -121,27 +122,28 @@ def _item(words: Words, name: str, now: str, after: str, interval: str, label: L
 
 
 def _idle(diagnosis: Diagnosis, batch: str, words: Words) -> KeyNumber:
+    """The idle share of the replay; of full batches where the load leaves the slots empty anyway.
+
+    Batches of a backlog hold their slots `gain` times as long as their requests use them, so
+    1 - 1/gain of that time is idle; refilled slots of a backlog are never idle.
+    """
     now = diagnosis.idle_share.get(batch)
     after = diagnosis.idle_share.get(reading.CONTINUOUS)
-    if now is None and after is None:
-        note = words("numbers.not_simulated")
-    elif diagnosis.gain is not None:
-        gain = diagnosis.gain
-        full = {
-            end: max(0.0, 1 - 1 / value)
-            for end, value in (("now", gain.estimate), ("low", gain.low), ("high", gain.high))
-        }
-        note = words("numbers.idle_full", **full)
-    else:
-        note = words("numbers.no_interval")
-    return _item(
-        words,
-        "numbers.idle",
-        words.number(now, "percent"),
-        words.number(after, "percent"),
-        note,
-        "simulated",
-    )
+    if now is None or after is None:
+        dash = words.number(None, "")
+        return _item(words, "numbers.idle", dash, dash, words("numbers.not_simulated"), "simulated")
+    shown = words.number(now, "percent"), words.number(after, "percent")
+    if diagnosis.gain is None:
+        return _item(words, "numbers.idle", *shown, words("numbers.no_interval"), "simulated")
+    gain = diagnosis.gain
+    full, low, high = (max(0.0, 1 - 1 / g) for g in (gain.estimate, gain.low, gain.high))
+    if not reading.times_count(diagnosis) or reading.overloaded(diagnosis, batch):
+        note = words("numbers.idle_full", now=full, low=low, high=high)
+        return _item(words, "numbers.idle", *shown, note, "simulated")
+    note = words("numbers.idle_today", low=low, high=high, now=now, after=after)
+    refilled = words.number(0.0, "percent")
+    shown = words.number(full, "percent"), refilled
+    return _item(words, "numbers.idle_at_full", *shown, note, "simulated")
 
 
 def _latency(diagnosis: Diagnosis, batch: str, words: Words) -> KeyNumber:
@@ -191,7 +193,7 @@ def _capacity(diagnosis: Diagnosis, batch: str, words: Words) -> KeyNumber:
     if now is None or after is None or label == "assumed":
         one = words("numbers.one", value=1.0, low=gain.low, high=gain.high)
         then = words("numbers.one", value=gain.estimate, low=gain.low, high=gain.high)
-        note = words("format.interval_times", low=gain.low, high=gain.high)
+        note = words("numbers.gain_range", low=gain.low, high=gain.high)
         return _item(words, "numbers.capacity_ratio", one, then, note, "simulated")
     return _item(
         words,
@@ -229,5 +231,6 @@ def flips(diagnosis: Diagnosis, words: Words) -> Section:
         Item(words.sentence("flip", flip.code, flip.numbers), "simulated", tag)
         for flip in diagnosis.flip
     )
-    block: Block = Bullets(items) if items else Paragraph(words("flip.none"))
+    none = "flip.none" if diagnosis.verdict in _BY_FACT else "flip.none_found"
+    block: Block = Bullets(items) if items else Paragraph(words(none))
     return Section("flips", words("flips.title"), (block,))

@@ -73,7 +73,7 @@ def provenance(own: Provenance, words: Words) -> Section:
     blocks: list[Block] = [
         _texts(words, "provenance.caption", ("item", "value"), rows),
         Heading(words("provenance.command")),
-        Code(clean(shlex.join(own.command), 1000)),
+        Code(clean(shlex.join(clean(word, _LONG) for word in own.command), 2000)),
     ]
     if own.inputs:
         files = [

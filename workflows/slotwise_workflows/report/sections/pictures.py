@@ -64,8 +64,6 @@ def _slots_over_time(diagnosis: Diagnosis, words: Words) -> Figure | None:
     batch = timeline.idle_slot_s.get("static", 0.0)
     continuous = timeline.idle_slot_s.get("continuous", 0.0)
     shares = {"static_share": batch / total, "continuous_share": continuous / total}
-    in_minutes = max(batch, continuous) >= 600
-    scale = 60.0 if in_minutes else 1.0
     labels = {key: words(f"timeline.{key}") for key in ("busy", "held", "empty", "axis", "slot")}
     labels["batch"] = words("timeline.batch", idle=batch / total)
     labels["continuous"] = words("timeline.continuous", idle=continuous / total)
@@ -83,18 +81,30 @@ def _slots_over_time(diagnosis: Diagnosis, words: Words) -> Figure | None:
         words,
         "timeline",
         timeline_chart.slots_over_time(timeline, labels),
-        title=words(
-            "timeline.title",
-            slots=timeline.slots,
-            static=batch / scale,
-            continuous=continuous / scale,
-            unit=words("timeline.minutes" if in_minutes else "timeline.seconds"),
-        ),
+        title=_timeline_title(timeline, words),
         description=words("timeline.description", span=timeline.span_s, **shares),
         table=_table(words, "timeline.table", heads, rows),
         label="simulated",
         note=_timeline_note(diagnosis, timeline, words),
         defs=timeline_chart.HATCH,
+    )
+
+
+def _timeline_title(timeline: Timeline, words: Words) -> str:
+    """The difference in idle slot time, where there is one; else that the load explains it."""
+    batch = timeline.idle_slot_s.get("static", 0.0)
+    continuous = timeline.idle_slot_s.get("continuous", 0.0)
+    share = batch / (timeline.slots * timeline.span_s)
+    if share > 0.1 and batch - continuous < 0.1 * batch:
+        return words("timeline.title_light", share=share)
+    in_minutes = max(batch, continuous) >= 600
+    scale = 60.0 if in_minutes else 1.0
+    return words(
+        "timeline.title",
+        slots=timeline.slots,
+        static=batch / scale,
+        continuous=continuous / scale,
+        unit=words("timeline.minutes" if in_minutes else "timeline.seconds"),
     )
 
 
@@ -155,11 +165,12 @@ def _gain(diagnosis: Diagnosis, words: Words) -> Figure | None:
         return None
     # The same gain stands at every load: any point of a number of slots carries it.
     in_order = {point.slots: point.gain for point in diagnosis.what_if}
-    if diagnosis.gain is not None and not diagnosis.slots_is_range:
+    if diagnosis.gain is not None:
         in_order[diagnosis.slots] = diagnosis.gain.estimate
     if diagnosis.arrivals is None:
         in_order = {}
     few, many, here = min(bound), max(bound), diagnosis.slots
+    own = diagnosis.gain
     labels = {key: words(f"gain.{key}") for key in ("axis", "y", "bound", "order", "even")}
     labels["here"] = words("gain.here", slots=here)
     rows = [
@@ -174,7 +185,8 @@ def _gain(diagnosis: Diagnosis, words: Words) -> Figure | None:
     at_here = bound.get(here)
     at = at_here.estimate if at_here else None
     if here in in_order and at is not None:
-        title = words("gain.title_order", slots=here, gain=in_order[here], value=at)
+        digits = {} if own is None else {"low": own.low, "high": own.high}
+        title = words("gain.title_order", slots=here, gain=in_order[here], value=at, **digits)
     else:
         title = words("gain.title", slots=here, value=at)
     return _figure(

@@ -1,0 +1,301 @@
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from html.parser import HTMLParser
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from slotwise_workflows.errors import InputError
+from slotwise_workflows.report import Branding, load_words, render_report
+from slotwise_workflows.report.compose import compose
+from slotwise_workflows.report.document import Document, Figure, KeyNumbers, Table
+from slotwise_workflows.report.render import as_html, as_markdown, markdown_text
+from slotwise_workflows.result import Result
+
+VOID = {"meta", "br", "hr", "img", "input", "link", "col", "wbr"}
+ESCAPED = re.compile(r"\\([\\`*_{}\[\]>#|~!&@.:)+=-])")
+
+
+class Page(HTMLParser):
+    """Reads a page strictly: every element is closed in order; cells and texts are collected."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.ids: Counter[str] = Counter()
+        self.tables: list[list[list[str]]] = []
+        self.definitions: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        own = dict(attrs)
+        assert len(own) == len(attrs), f"an attribute of {tag} stands twice"
+        self.tags.append((tag, own))
+        if own.get("id"):
+            self.ids[str(own["id"])] += 1
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "table":
+            self.tables.append([])
+        if tag == "tr":
+            self.tables[-1].append([])
+        if tag in {"th", "td"}:
+            self.tables[-1][-1].append("")
+        if tag == "dd":
+            self.definitions.append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+        if {"th", "td"} & set(self.open[-1:]):
+            self.tables[-1][-1][-1] += data
+        if self.open[-1:] == ["dd"]:
+            self.definitions[-1] += data
+
+
+def read_page(html: str) -> Page:
+    page = Page()
+    page.feed(html)
+    page.close()
+    assert not page.open
+    return page
+
+
+def unescape(markdown: str) -> str:
+    return ESCAPED.sub(r"\1", markdown).replace("&lt;", "<")
+
+
+def read_markdown_tables(markdown: str) -> list[list[list[str]]]:
+    tables: list[list[list[str]]] = []
+    inside = False
+    for line in markdown.splitlines():
+        if line.startswith("|"):
+            if not inside:
+                tables.append([])
+            cells = re.split(r"(?<!\\)(?:\\\\)*\|", line)[1:-1]
+            if not re.fullmatch(r"[|: -]+", line):
+                tables[-1].append([unescape(cell.strip()) for cell in cells])
+        inside = line.startswith("|")
+    return tables
+
+
+def document_of(result: Result, language: Any) -> Document:
+    return compose(result, load_words(language), Branding("A & Co <Ltd>", "B"))
+
+
+def blocks_of(document: Document, kind: type) -> list[Any]:
+    sections = (*document.first_page, *document.sections)
+    return [block for section in sections for block in section.blocks if isinstance(block, kind)]
+
+
+def printed_tables(document: Document) -> list[list[list[str]]]:
+    """The document's tables in reading order, heads first, as their cells are printed."""
+    sections = (*document.first_page, *document.sections)
+    tables = [
+        block.table if isinstance(block, Figure) else block
+        for section in sections
+        for block in section.blocks
+        if isinstance(block, Table | Figure)
+    ]
+    return [
+        [[" ".join(column.title.split()) for column in table.columns]]
+        + [[" ".join(cell.split()) for cell in row] for row in table.rows]
+        for table in tables
+    ]
+
+
+def test_html_and_markdown_hold_the_numbers_of_the_document(any_document: Document) -> None:
+    document = any_document
+    page, markdown = read_page(as_html(document)), as_markdown(document)
+    expected = printed_tables(document)
+    assert [[[" ".join(c.split()) for c in row] for row in t] for t in page.tables] == expected
+    assert read_markdown_tables(markdown) == expected
+    plain = unescape(markdown)
+    for key_numbers in blocks_of(document, KeyNumbers):
+        for item in key_numbers.items:
+            for shown in (item.now, item.after):
+                assert not shown or shown in page.definitions
+                assert shown in plain
+            assert item.interval in plain
+    for figure in blocks_of(document, Figure):
+        assert figure.title in plain
+        assert figure.description in plain
+
+
+def test_the_page_is_one_file_that_asks_for_nothing(any_document: Document) -> None:
+    html = as_html(any_document)
+    page = read_page(html)
+    names = {tag for tag, _ in page.tags}
+    assert not names & {"script", "link", "iframe", "img", "object", "embed", "form", "base"}
+    for tag, attributes in page.tags:
+        assert not {"src", "srcset", "action", "xlink:href"} & attributes.keys()
+        assert not any(name.startswith("on") for name in attributes)
+        if tag == "a":
+            assert str(attributes["href"]).startswith("#")
+    outside = html.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert not re.search(r"(?:href|src|url\(|@import)[^>]{0,5}https?:", outside)
+    for target in re.findall(r"url\(([^)]*)\)", html):
+        assert target == "#held"
+    assert len(html.encode()) < 500_000
+
+
+def test_the_page_can_be_read_by_all(any_document: Document) -> None:
+    page = read_page(as_html(any_document))
+    assert set(page.ids.values()) == {1}
+    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    for tag, attributes in page.tags:
+        if tag == "html":
+            assert attributes["lang"] == any_document.language
+        if tag == "svg":
+            assert attributes["role"] == "img"
+        for named in str(attributes.get("aria-labelledby") or "").split():
+            assert named in page.ids
+        if tag == "a":
+            assert str(attributes["href"])[1:] in page.ids
+        if tag == "th":
+            assert attributes["scope"] in {"col", "row"}
+
+
+def test_the_same_result_gives_the_same_bytes(
+    make_result: Callable[..., Result], language: Any
+) -> None:
+    again = Result.model_validate_json(make_result("adopt").model_dump_json(by_alias=True))
+    first = render_report(make_result("adopt"), language=language)
+    assert render_report(again, language=language) == first
+
+
+def test_hostile_strings_are_shown_and_do_nothing(
+    make_result: Callable[..., Result], language: Any
+) -> None:
+    branding = Branding(client="<b>x</b>", prepared_by="\u202e=1|2")
+    report = render_report(make_result("hostile"), language=language, branding=branding)
+    page = read_page(report.html)
+    assert not {tag for tag, _ in page.tags} & {"script", "b"}
+    assert "<script>alert(1)</script>" in "".join(page.text)
+    for text in (report.html, report.markdown):
+        assert not re.search("[\u200b-\u200f\u2028-\u202e\u2066-\u2069]", text)
+        assert "x" * 300 not in text
+    outside = "\n".join(
+        line for line in report.markdown.splitlines() if not line.startswith("    ")
+    )
+    assert "<script" not in outside
+    assert not re.search(r"(?<!\\)\]\(", outside)
+    assert "http://evil" not in outside
+
+
+def test_no_percentile_that_the_sample_cannot_carry(make_result: Callable[..., Result]) -> None:
+    words = load_words("en")
+
+    def row(result: Result, name: str) -> list[str]:
+        tables = printed_tables(compose(result, words, Branding()))
+        return next(r for t in tables for r in t if r[0] == words(f"tables.{name}"))[1:]
+
+    assert row(make_result("adopt"), "latency_p99") != ["—"] * 3
+    assert row(make_result("adopt", requests=367), "latency_p99") == ["—"] * 3
+    assert row(make_result("adopt", requests=367), "latency_p95") != ["—"] * 3
+    few = make_result("adopt", requests=71)
+    assert row(few, "latency_p95") == ["—"] * 3
+    markdown = render_report(few, language="en").markdown
+    assert "a p95 needs 72" in markdown
+    assert "p95 451" not in "".join(read_page(render_report(few, language="en").html).text)
+
+
+def test_an_overloaded_server_leads_with_what_does_not_depend_on_the_load(
+    make_result: Callable[..., Result],
+) -> None:
+    document = document_of(make_result("overloaded"), "en")
+    names = [item.name for k in blocks_of(document, KeyNumbers) for item in k.items]
+    assert names == ["Slots idle", "Longest of a batch over the mean", "Capacity"]
+    text = as_markdown(document)
+    assert "grow for as long as the overload lasts" in text
+    assert "exceeds the capacity of continuous batching as well" in text
+
+
+@pytest.mark.parametrize("case", ["no_arrivals", "tiny"])
+def test_no_claim_about_waiting_says_why(make_result: Callable[..., Result], case: str) -> None:
+    markdown = render_report(make_result(case), language="ja").markdown
+    assert "待ち時間については判断していません。ログに到着時刻がないためです。" in markdown
+    assert "p95応答時間" not in markdown
+
+
+def test_assumed_slots_are_named_where_numbers_stand_on_them(
+    make_result: Callable[..., Result],
+) -> None:
+    markdown = render_report(make_result("no_arrivals"), language="ja").markdown
+    assert "数値と図は8スロットの場合を示しています" in markdown
+
+
+def test_rows_are_reconciled_as_a_sum(make_result: Callable[..., Result]) -> None:
+    markdown = render_report(make_result("adopt"), language="en").markdown
+    assert "2,000 = 1,940 + 60" in markdown
+
+
+def test_money_stands_only_where_a_price_was_given(make_result: Callable[..., Result]) -> None:
+    assert "1,260円" in render_report(make_result("money"), language="ja").markdown
+    assert "## 3. 費用" not in render_report(make_result("adopt"), language="ja").markdown
+
+
+def test_several_models_get_a_verdict_each_up_front(make_result: Callable[..., Result]) -> None:
+    document = document_of(make_result("several_models"), "en")
+    first = document.first_page[0]
+    assert first.id == "models"
+    table = next(block for block in first.blocks if isinstance(block, Table))
+    assert [row[3] for row in table.rows] == ["Adopt", "No gain"]
+
+
+def test_the_cover_carries_verdict_confidence_reason_and_action(any_document: Document) -> None:
+    words, cover = load_words(any_document.language), any_document.cover
+    assert cover.sentence == words(f"verdict.{cover.verdict}.sentence")
+    assert cover.because
+    assert cover.confidence_why
+    assert cover.action
+
+
+def test_many_slots_and_requests_stay_small(make_result: Callable[..., Result]) -> None:
+    report = render_report(make_result("many_slots"), language="en")
+    assert "of which the first 16 are drawn" in report.markdown
+    assert len(report.html) < 500_000
+
+
+def test_a_reason_of_another_version_is_told_in_one_line(
+    make_result: Callable[..., Result],
+) -> None:
+    result = make_result("adopt", limits=[{"code": "from_the_future"}])
+    with pytest.raises(InputError, match="from_the_future"):
+        render_report(result, language="en")
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("a|b", "a\\|b"),
+        ("- item", "\\- item"),
+        ("1. first", "1\\. first"),
+        ("2.5 s", "2.5 s"),
+        ("two\nlines", "two lines"),
+        ("<b>", "&lt;b\\>"),
+        ("</b>", "&lt;/b\\>"),
+        ("<!--", "&lt;\\!--"),
+        ("<0.1%", "<0.1%"),
+        ("http://x", "http\\://x"),
+        ("me@x.jp", "me\\@x.jp"),
+    ],
+)
+def test_markdown_is_escaped(text: str, escaped: str) -> None:
+    assert markdown_text(text) == escaped

@@ -90,7 +90,7 @@ def check(
     quiet: options.Quiet = False,
 ) -> None:
     """Check a workload file and list all that is wrong with it, each with its line."""
-    from slotwise_workflows.config import check_workload, without_effect
+    from slotwise_workflows.config import check_workload, missing_logs, without_effect
 
     console = Console(quiet=quiet)
     file, faults = check_workload(workload)
@@ -105,7 +105,7 @@ def check(
     if faults:
         raise typer.Exit(faults[0].exit_code)
     if file is not None:
-        for said in without_effect(file):
+        for said in (*without_effect(file), *missing_logs(file)):
             console.note(f"note: {said}")
     if not json:
         console.out(f"{workload}: valid")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from slotwise_workflows.config import WorkloadFile
     from slotwise_workflows.given import Given
     from slotwise_workflows.report import Branding
-    from slotwise_workflows.traffic import ReadOptions
+    from slotwise_workflows.traffic import ReadOptions, Traffic
 
 NOT_ENOUGH_DATA = 4
 
@@ -102,6 +102,7 @@ def diagnose(
     from slotwise_cli.reporting import branding_of, report_formats
     from slotwise_cli.summary import verdict_lines
     from slotwise_workflows.config import load_workload, to_logs, to_read_options, without_effect
+    from slotwise_workflows.config import where as place_of
     from slotwise_workflows.pipeline import run_diagnose
     from slotwise_workflows.recommend.thresholds import Thresholds
     from slotwise_workflows.run_directory import default_directory, prepare_directory
@@ -110,8 +111,7 @@ def diagnose(
     console = Console(quiet=quiet)
     file = load_workload(workload) if workload is not None else None
     paths = list(logs or (to_logs(file) if file is not None else ()))
-    if not paths:
-        raise _no_log(workload)
+    made = None if paths else _made(file, seed)
     given = _given(
         file,
         slots=slots,
@@ -136,10 +136,12 @@ def diagnose(
     )
     configured: dict[str, Any] = file.report.model_dump() if file is not None else {}
     told = choose_language(language, configured.get("language"))
-    written = report_formats(formats, configured.get("formats"))
+    place = place_of(file, "report.formats") if file is not None else ""
+    written = report_formats(formats, configured.get("formats"), where=place)
     branding = branding_of(configured, client=client, prepared_by=prepared_by)
     thresholds = file.thresholds if file is not None else Thresholds()
-    name = file.name if file is not None and "name" in file.model_fields_set else name_of(paths)
+    named = file is not None and ("name" in file.model_fields_set or not paths)
+    name = file.name if file is not None and named else name_of(paths)
     directory = prepare_directory(output_dir or default_directory(name))
     for said in without_effect(file) if file is not None else ():
         console.note(f"note: {said}")
@@ -158,6 +160,7 @@ def diagnose(
             branding=branding,
             command=["slotwise", *sys.argv[1:]],
             config=_in_force(file, given, reading, told, written, branding),
+            made=made,
             on_event=on_event,
         )
     if json:
@@ -170,14 +173,15 @@ def diagnose(
         raise typer.Exit(NOT_ENOUGH_DATA)
 
 
-def _no_log(workload: Path | None) -> UsageError:
-    if workload is None:
-        return UsageError("no log given", hint="Give a file, a directory or -, or --workload FILE")
-    return UsageError(
-        "the workload file has synthetic traffic, and a diagnosis reads a log",
-        where=str(workload),
-        hint="Give a log, or use `slotwise simulate`",
-    )
+def _made(file: WorkloadFile | None, seed: int) -> Traffic:
+    """The workload file's synthetic traffic, where neither the line nor the file names a log."""
+    if file is None or file.traffic.synthetic is None:
+        raise UsageError("no log given", hint="Give a file, a directory or -, or --workload FILE")
+    import numpy as np
+
+    from slotwise_workflows.synthetic import draw_traffic
+
+    return draw_traffic(file.traffic.synthetic, np.random.default_rng(seed))
 
 
 def _given(file: WorkloadFile | None, **options: Any) -> Given:

@@ -42,7 +42,7 @@ def report(
         result,
         directory,
         language=told,
-        formats=report_formats(formats, settings.get("formats")),
+        formats=report_formats(formats, settings.get("formats"), where=str(run_dir)),
         branding=branding_of(settings, client=client, prepared_by=prepared_by),
     )
     if json:

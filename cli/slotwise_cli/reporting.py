@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from slotwise_workflows.errors import UsageError
+from slotwise_workflows.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from slotwise_workflows.report import Branding
@@ -13,20 +13,23 @@ if TYPE_CHECKING:
 FORMATS = ("html", "md")
 
 
-def report_formats(option: str | None, configured: Sequence[str] | None) -> tuple[str, ...]:
-    """The formats to write.
+def report_formats(
+    option: str | None, configured: Sequence[str] | None, *, where: str = ""
+) -> tuple[str, ...]:
+    """The formats to write: the option's, else those configured at `where`, else all.
 
     Raises:
-        UsageError: One of them is not written by this version.
+        UsageError: The option names one that this version does not write.
+        ConfigError: The configuration does.
     """
     wanted = tuple(option.replace(" ", "").split(",")) if option else tuple(configured or FORMATS)
     unknown = [name for name in wanted if name not in FORMATS]
     if unknown:
-        place = "--formats" if option else "report.formats"
-        raise UsageError(
-            f"{place}: this version writes no {unknown[0]!r} report",
-            hint=f"Choose from {', '.join(FORMATS)}",
-        )
+        what = f"this version writes no {unknown[0]!r} report"
+        hint = f"Choose from {', '.join(FORMATS)}"
+        if option:
+            raise UsageError(f"--formats: {what}", hint=hint)
+        raise ConfigError(f"report.formats: {what}", where=where, hint=hint)
     return tuple(dict.fromkeys(wanted))
 
 

@@ -81,6 +81,14 @@ def test_check_lists_every_fault_with_its_line(cli, workload_file):
     assert "Did you mean 'slots'?" in said.err
 
 
+def test_check_notes_a_log_that_is_not_there(cli, tmp_path):
+    path = tmp_path / "w.yaml"
+    path.write_text('version: 1\ntraffic:\n  log: {path: ["logs/*.csv", w.yaml]}\n')
+    said = cli("config", "check", path)
+    assert said.code == 0
+    assert said.err == f"note: {path}:3: nothing is at {tmp_path / 'logs' / '*.csv'}\n"
+
+
 def test_check_in_json(cli, workload_file):
     said = cli("config", "check", workload_file, "--json")
     assert json.loads(said.out) == {"valid": True, "faults": []}

@@ -106,6 +106,15 @@ def test_options_go_before_the_workload_file(cli, tmp_path):
     assert not (tmp_path / "run" / "report.html").exists()
 
 
+def test_synthetic_traffic_is_diagnosed_like_a_log(cli, workload_file, tmp_path):
+    said = cli("diagnose", "--workload", workload_file, "--output-dir", tmp_path / "run", "--json")
+    assert said.code == 0, said.err
+    plain = json.loads(said.out)
+    assert (plain["name"], plain["traffic"]["format"]) == ("small", "synthetic")
+    simulated = json.loads(cli("simulate", workload_file, "--json").out)
+    assert simulated["requests"] == plain["traffic"]["requests"] == 200
+
+
 def test_too_little_data_ends_with_4_and_still_writes(cli, tmp_path):
     log = tmp_path / "tiny.csv"
     log.write_text("ts,completion_tokens\n2026-01-05T09:00:00Z,10\n2026-01-05T09:00:01Z,30\n")

@@ -19,7 +19,7 @@ from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.report import Branding, write_report
 from slotwise_workflows.result import Result
 from slotwise_workflows.run_directory import write_result, write_traffic
-from slotwise_workflows.traffic import ReadOptions, read_traffic
+from slotwise_workflows.traffic import ReadOptions, Traffic, read_traffic
 
 
 def run_diagnose(
@@ -36,6 +36,7 @@ def run_diagnose(
     branding: Branding,
     command: Sequence[str],
     config: Mapping[str, Any],
+    made: Traffic | None = None,
     on_event: OnEvent = ignore,
 ) -> Result:
     """Read the logs, diagnose them, and fill a run directory.
@@ -53,6 +54,7 @@ def run_diagnose(
         branding: Whose report it is, and for whom.
         command: The command line as provenance shows it.
         config: Every setting that was in force, as provenance shows it.
+        made: Made-up traffic, diagnosed in place of logs.
         on_event: Hears of steps, progress and finished files.
 
     Returns:
@@ -62,7 +64,9 @@ def run_diagnose(
         InputError: A log cannot be used, or the directory cannot be written.
     """
     with _step("read", on_event):
-        traffic = read_traffic(logs, read_options, on_progress=_progress("read", on_event))
+        traffic = made
+        if traffic is None:
+            traffic = read_traffic(logs, read_options, on_progress=_progress("read", on_event))
 
     with _step("diagnose", on_event):
         result = diagnose(

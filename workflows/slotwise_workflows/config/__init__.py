@@ -1,6 +1,7 @@
 """The workload file: read, checked, explained, and turned into what the steps take."""
 
 from slotwise_workflows.config.convert import (
+    missing_logs,
     plain_values,
     resolved,
     schema,
@@ -21,6 +22,7 @@ __all__ = [
     "check_workload",
     "field_names",
     "load_workload",
+    "missing_logs",
     "plain_values",
     "resolved",
     "schema",

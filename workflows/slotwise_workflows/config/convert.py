@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -166,6 +167,15 @@ def without_effect(workload: WorkloadFile) -> list[str]:
     if workload.report.logo is not None:
         note("report.logo", "this version's report carries names, no logo")
     return said
+
+
+def missing_logs(workload: WorkloadFile) -> list[str]:
+    """The log's paths and patterns behind which there is nothing, one sentence each."""
+    return [
+        f"{where(workload, 'traffic.log.path')}: nothing is at {log}"
+        for log in to_logs(workload)
+        if log != "-" and not glob.glob(log, recursive=True)  # noqa: PTH207 - absolute patterns
+    ]
 
 
 def _place(workload: WorkloadFile, index: int) -> str:

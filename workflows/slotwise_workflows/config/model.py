@@ -183,8 +183,9 @@ class Arrivals(OneOf):
 class Lognormal(Config):
     """Lengths with a long tail."""
 
-    mean: Positive = Field(description="mean in tokens")
-    cv: NotNegative = Field(description="standard deviation over mean")
+    # Bounded so that no draw leaves the range of whole numbers.
+    mean: Annotated[float, Field(gt=0, le=10_000_000)] = Field(description="mean in tokens")
+    cv: Annotated[float, Field(ge=0, le=20)] = Field(description="standard deviation over mean")
 
 
 Range = Annotated[tuple[Tokens, Tokens], Field(strict=False)]

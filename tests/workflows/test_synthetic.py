@@ -1,0 +1,84 @@
+"""Made-up traffic is what the file says, and the same for the same seed."""
+
+import numpy as np
+import pytest
+
+from slotwise_workflows.config.model import Synthetic
+from slotwise_workflows.errors import ConfigError
+from slotwise_workflows.synthetic import draw
+
+OUTPUT = {"constant": 5}
+
+
+def drawn(seed=0, requests=20_000, **keys):
+    plain = {"requests": requests, "arrivals": "upfront", "output_tokens": OUTPUT, **keys}
+    return draw(Synthetic.model_validate(plain), np.random.default_rng(seed))
+
+
+def test_constant_gaps():
+    np.testing.assert_allclose(
+        drawn(requests=4, arrivals={"constant": {"rate": 4}}).arrival_s, [0, 0.25, 0.5, 0.75]
+    )
+
+
+def test_all_upfront_without_prompts():
+    made = drawn(requests=3)
+    assert made.arrival_s.tolist() == [0, 0, 0]
+    assert made.output_tokens.tolist() == [5, 5, 5]
+    assert made.prompt_tokens.tolist() == [0, 0, 0]
+    assert made.max_tokens is None
+    assert drawn(requests=2, max_tokens=9).max_tokens.tolist() == [9, 9]
+
+
+def test_a_trace_keeps_its_order():
+    assert drawn(requests=3, arrivals={"trace": [2, 0, 1.5]}).arrival_s.tolist() == [2, 0, 1.5]
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "rate", "cv"),
+    [({"poisson": {"rate": 12}}, 12, 1.0), ({"gamma": {"rate": 3, "cv": 2.5}}, 3, 2.5)],
+)
+def test_random_gaps_have_rate_and_variation(arrivals, rate, cv):
+    gaps = np.diff(drawn(arrivals=arrivals).arrival_s)
+    # 20,000 draws: standard errors of about 1 % (mean) and 2 % (cv of skewed gaps).
+    assert gaps.mean() == pytest.approx(1 / rate, rel=0.06)
+    assert gaps.std() / gaps.mean() == pytest.approx(cv, rel=0.08)
+
+
+def test_the_articles_mixture_has_its_mean():
+    parts = [{"weight": 17, "uniform": [40, 199]}, {"weight": 3, "uniform": [400, 999]}]
+    tokens = drawn(output_tokens={"mixture": parts}).output_tokens
+    assert tokens.min() >= 40
+    assert tokens.max() <= 999
+    assert not ((tokens > 199) & (tokens < 400)).any()
+    assert tokens.mean() == pytest.approx(0.85 * 119.5 + 0.15 * 699.5, rel=0.03)
+
+
+def test_lognormal_and_empirical_lengths():
+    made = drawn(
+        output_tokens={"lognormal": {"mean": 500, "cv": 1.2}},
+        prompt_tokens={"empirical": [3, 7, 7]},
+    )
+    assert made.output_tokens.mean() == pytest.approx(500, rel=0.04)
+    assert made.output_tokens.std() / made.output_tokens.mean() == pytest.approx(1.2, rel=0.1)
+    assert np.bincount(made.prompt_tokens, minlength=8)[[3, 7]] / 20_000 == pytest.approx(
+        [1 / 3, 2 / 3], rel=0.03
+    )
+
+
+def test_the_same_seed_gives_the_same_and_streams_are_apart():
+    keys = {"arrivals": {"poisson": {"rate": 1}}, "output_tokens": {"uniform": [1, 99]}}
+    first, again, other = drawn(**keys), drawn(**keys), drawn(seed=1, **keys)
+    np.testing.assert_array_equal(first.arrival_s, again.arrival_s)
+    np.testing.assert_array_equal(first.output_tokens, again.output_tokens)
+    assert (first.output_tokens != other.output_tokens).any()
+    changed = drawn(**keys, prompt_tokens={"uniform": [1, 9]})
+    np.testing.assert_array_equal(first.output_tokens, changed.output_tokens)
+    np.testing.assert_array_equal(first.arrival_s, changed.arrival_s)
+
+
+def test_extremes_are_refused_and_not_wrapped_around():
+    with pytest.raises(ConfigError, match=r"traffic\.synthetic"):
+        drawn(arrivals={"gamma": {"rate": 1e-308, "cv": 1}})
+    tokens = drawn(output_tokens={"lognormal": {"mean": 1e7, "cv": 20}}).output_tokens
+    assert tokens.min() >= 1

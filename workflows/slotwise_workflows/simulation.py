@@ -100,6 +100,8 @@ def simulate_file(
         if on_progress is not None:
             on_progress(index, len(policies))
         outcomes[key] = simulate(workload, policy, cost, slots=slots, replicas=replicas)
+    if on_progress is not None:
+        on_progress(len(policies), len(policies))
     result = SimulationResult(
         name=workload_file.name,
         requests=len(workload),

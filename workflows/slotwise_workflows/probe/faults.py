@@ -1,0 +1,86 @@
+"""What can go wrong with a request: its class in the data, its sentence for a person."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+
+import httpx
+
+from slotwise_workflows.errors import EndpointError
+from slotwise_workflows.probe.sse import EventTooLong
+
+SENTENCES: Mapping[str, tuple[str, str]] = {
+    "unreachable": ("the endpoint cannot be reached", "Check the address and that it runs"),
+    "name_unknown": ("the endpoint's host name is unknown", "Check the address"),
+    "tls": (
+        "no secure connection: the endpoint's certificate or TLS version is not accepted",
+        "Check the address; for a private authority set SSL_CERT_FILE",
+    ),
+    "timeout": ("the endpoint did not answer in time", "Try again when it is less busy"),
+    "connection_lost": ("the endpoint closed the connection in the middle of an answer", ""),
+    "redirect": (
+        "the endpoint redirects elsewhere, and redirects are not followed",
+        "Give the final URL",
+    ),
+    "unauthorized": (
+        "the endpoint wants an API key, or does not accept this one",
+        "Put it into SLOTWISE_API_KEY, or name another variable with --api-key-env",
+    ),
+    "not_found": (
+        "the endpoint knows no such API or model",
+        "Check the URL (often it ends in /v1), --api and --model",
+    ),
+    "rate_limited": ("the endpoint limits the rate of requests", "Try again later"),
+    "rejected": ("the endpoint rejects the request", "Check --model and --api"),
+    "server_error": ("the endpoint failed", "Look at its log"),
+    "not_json": ("the endpoint's answer is not that of an OpenAI-compatible API", "Check the URL"),
+    "error_event": ("the endpoint told of an error after it had begun", "Look at its log"),
+    "bad_encoding": ("the endpoint's answer cannot be decompressed", ""),
+    "too_large": ("the endpoint's answer is larger than any answer should be", "Check the URL"),
+    "cut": ("the endpoint's answer ends in the middle", "Look at its log"),
+    "no_tokens": ("the endpoint answered without a single token", "Check --model"),
+}
+
+
+def fault_of_status(status: int) -> str | None:
+    """The class of an HTTP status; None for 200."""
+    if status == 200:
+        return None
+    if 300 <= status < 400:
+        return "redirect"
+    known = {401: "unauthorized", 403: "unauthorized", 404: "not_found", 405: "not_found"}
+    known |= {408: "timeout", 429: "rate_limited"}
+    return known.get(status, "server_error" if status >= 500 else "rejected")
+
+
+def fault_of_exception(error: Exception) -> str:
+    """The class of what the HTTP client raised."""
+    if isinstance(error, EventTooLong):
+        return "too_large"
+    if isinstance(error, (httpx.TimeoutException, TimeoutError)):
+        return "timeout"
+    if isinstance(error, httpx.DecodingError):
+        return "bad_encoding"
+    if isinstance(error, (httpx.ConnectError, httpx.UnsupportedProtocol)):
+        causes = list(_causes(error))
+        if any(isinstance(cause, ssl.SSLError) for cause in causes):
+            return "tls"
+        if any(isinstance(cause, socket.gaierror) for cause in causes):
+            return "name_unknown"
+        return "unreachable"
+    return "connection_lost"
+
+
+def endpoint_error(fault: str, *, where: str, status: int | None) -> EndpointError:
+    """The fault of the first request, which ends the probe."""
+    what, hint = SENTENCES[fault]
+    code = "" if status is None or status == 200 else f"HTTP {status}"
+    return EndpointError(what, where=where, why=code, hint=hint)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,120 @@
+"""What a probe plans, sees and concludes, as data."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+
+from slotwise_workflows.result import Confidence, Reason, Record
+
+SCHEMA: Literal["slotwise/probe/v1"] = "slotwise/probe/v1"
+
+Api = Literal["chat", "completions"]
+Batching = Literal["continuous", "static", "serial", "undetermined"]
+Release = Literal["own", "batch"]
+
+
+class Sample(Record):
+    """One request, without a word of it; times in nanoseconds of the client's monotonic clock."""
+
+    name: str = Field(description="baseline, long, short-1, ...")
+    trial: int = Field(description="from 1; 0 for the baseline")
+    asked_tokens: int = Field(description="the max_tokens it was sent with")
+    sent_ns: int
+    first_token_ns: int | None = Field(description="first non-empty token of any channel")
+    last_token_ns: int | None
+    end_ns: int
+    chunks: int = Field(description="chunks with a token; not a number of tokens")
+    streamed: bool = Field(description="whether the answer came as an event stream")
+    status: int | None = Field(description="HTTP status; null where none came")
+    prompt_tokens: int | None
+    output_tokens: int | None = Field(
+        description="as the server's usage says; null where it does not"
+    )
+    finish_reason: str | None
+    fault: str | None = Field(description="class of the failure, else null")
+
+    @property
+    def answered(self) -> bool:
+        """Whether a whole answer came, with a token in it."""
+        return self.fault is None and self.first_token_ns is not None
+
+
+class Plan(Record):
+    """What may be sent at most; told before anything is."""
+
+    trials: int
+    shorts: int = Field(description="short requests of one trial")
+    requests: int = Field(description="at most, the baseline included")
+    output_tokens: int = Field(description="asked for at most, all requests together")
+    long_s: float = Field(description="how long the long request is sized to last")
+    seconds: float = Field(description="after which the probe gives up")
+
+
+class Sizes(Record):
+    """Tokens asked for in one trial, from the measured baseline."""
+
+    long: int
+    shorts: tuple[int, ...]
+
+    @property
+    def total(self) -> int:
+        """Tokens of one trial."""
+        return self.long + sum(self.shorts)
+
+
+class Baseline(Record):
+    """One request alone on the server."""
+
+    ttft_s: float
+    latency_s: float
+    output_tokens: int | None
+    seconds_per_token: float
+    streams: bool = Field(description="tokens arrive as they are made, not all at the end")
+
+
+class Evidence(Record):
+    """What one trial showed."""
+
+    trial: int
+    batching: Batching
+    reason: Reason
+    joined: int = Field(description="shorts that began soon, beside the long request")
+    waited: int = Field(description="shorts that began only when the long request had ended")
+    late: int = Field(description="shorts in between")
+    waits: list[float] = Field(
+        description="each short's wait over what was left of the long request when it was sent"
+    )
+    overlap: float | None = Field(
+        description="of the shorts that waited: their durations over the time they took together"
+    )
+    together: int = Field(description="most requests seen making tokens at once")
+    release: Release | None = Field(
+        description="static only: own, answers end with their last token; batch, all at once"
+    )
+
+
+class ProbeResult(Record):
+    """The content of ``probe.json`` and of ``probe --json``."""
+
+    schema_: Literal["slotwise/probe/v1"] = Field(SCHEMA, alias="schema")
+    url: str
+    api: Api
+    model: str | None
+    batching: Batching
+    confidence: Confidence
+    reason: Reason
+    slots_at_least: int = Field(description="requests seen making tokens at once")
+    release: Release | None
+    plan: Plan
+    sizes: Sizes
+    baseline: Baseline
+    trials: list[Evidence]
+    requests_sent: int
+    output_tokens: int = Field(description="as the server counts them")
+    samples: list[Sample]
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, populate_by_name=True
+    )

@@ -1,0 +1,117 @@
+"""How much is sent: told before, sized after the baseline."""
+
+from __future__ import annotations
+
+from slotwise_workflows.errors import UsageError
+from slotwise_workflows.probe.model import Baseline, Plan, Sizes
+
+BASELINE_TOKENS = 32
+BASELINE_TRIES = 3
+"""The other API, or no ``stream_options``, may have to be tried."""
+SHORTS = 6
+LONG_S = 4.0
+_TTFTS_OF_LONG = 48
+"""Makes every short last six times to the first token: none ends before the last is sent."""
+SMALLEST_LONG = 48
+"""Tokens below which the shorts, an eighth to a quarter of them, differ too little."""
+
+
+def make_plan(
+    *,
+    trials: int = 2,
+    max_requests: int = 32,
+    max_tokens: int = 8192,
+    long_s: float = LONG_S,
+    seconds: float = 300.0,
+) -> Plan:
+    """The most that a probe will send.
+
+    Args:
+        trials: Repetitions of the group test wanted; fewer if the requests do not allow them.
+        max_requests: Requests at most.
+        max_tokens: Output tokens asked for at most, all requests together.
+        long_s: How long the long request should last; longer tells more, and costs more.
+        seconds: After which the probe gives up.
+
+    Returns:
+        The plan.
+
+    Raises:
+        UsageError: Not even one trial fits.
+    """
+    per_trial = SHORTS + 1
+    possible = min(trials, (max_requests - BASELINE_TRIES) // per_trial)
+    if possible < 1:
+        raise UsageError(
+            f"--max-requests {max_requests} is too few",
+            why=f"up to {BASELINE_TRIES} to begin with and a trial of {per_trial} are needed",
+            hint=f"Allow {per_trial + BASELINE_TRIES}",
+        )
+    smallest = BASELINE_TRIES * BASELINE_TOKENS + possible * sizes_for(SMALLEST_LONG).total
+    if max_tokens < smallest:
+        raise UsageError(
+            f"--max-tokens {max_tokens} is too few",
+            why=f"{possible} trials need {smallest} output tokens",
+            hint=f"Allow {smallest}, or fewer --trials",
+        )
+    return Plan(
+        trials=possible,
+        shorts=SHORTS,
+        requests=BASELINE_TRIES + possible * per_trial,
+        output_tokens=max_tokens,
+        long_s=long_s,
+        seconds=seconds,
+    )
+
+
+def sizes_for(long: int) -> Sizes:
+    """Shorts from an eighth to a quarter of the long one, all different, the lengths mixed.
+
+    Long enough that all run together on a server with room for them; short enough that, one after
+    the other, they are done soon after the long one. Not in order of length: a server that serves
+    the shortest first would look as if it served them by turn.
+    """
+    low, high = long / 8, long / 4
+    even = [round(low + (high - low) * step / (SHORTS - 1)) for step in range(SHORTS)]
+    return Sizes(long=long, shorts=tuple(even[step] for step in _MIXED))
+
+
+_MIXED = (3, 0, 5, 1, 4, 2)
+
+
+def size_trial(plan: Plan, baseline: Baseline) -> Sizes:
+    """Size the requests of a trial so that seconds remain of the long one after the shorts.
+
+    The long request lasts ``long_s``, or several times what it takes to send the shorts, and never
+    more tokens than the plan allows.
+    """
+    wanted_s = max(plan.long_s, _TTFTS_OF_LONG * baseline.ttft_s)
+    if not baseline.streams:
+        wanted_s = plan.long_s  # its time to the first token is that of the whole answer
+    wanted = round(wanted_s / baseline.seconds_per_token)
+    budget = (plan.output_tokens - BASELINE_TRIES * BASELINE_TOKENS) // plan.trials
+    long = max(SMALLEST_LONG, wanted)
+    while sizes_for(long).total > budget:
+        long = max(SMALLEST_LONG, int(long * 0.95))
+    return sizes_for(long)
+
+
+def plan_text(plan: Plan, *, url: str, api: str, model: str | None, has_key: bool) -> list[str]:
+    """What is about to happen, a line each."""
+    lines = [
+        f"probe {url} ({api}, model {model or 'as the server says'})",
+        f"  at most {plan.requests} requests asking for {plan.output_tokens} output tokens in all,"
+        f" in at most {plan.seconds:g} s",
+        f"  one alone to measure; then {plan.trials} times a long one (about {plan.long_s:g} s)"
+        f" with {plan.shorts} short ones beside it",
+        "  the prompts are generated; nothing of yours is sent"
+        + (" but the API key" if has_key else ""),
+    ]
+    if has_key and url.startswith("http://") and not _is_local(url):
+        lines.append("  warning: http:// would carry the API key unencrypted")
+    return lines
+
+
+def _is_local(url: str) -> bool:
+    host = url.removeprefix("http://").split("/")[0].rsplit(":", 1)[0].strip("[]")
+    return host in {"localhost", "::1"} or host.startswith("127.")

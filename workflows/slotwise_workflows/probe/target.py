@@ -1,0 +1,81 @@
+"""Where the requests go: a URL as a person gives it, made whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit
+
+from slotwise_workflows.errors import UsageError
+from slotwise_workflows.probe.model import Api
+
+PATHS: dict[Api, str] = {"chat": "chat/completions", "completions": "completions"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One API of an endpoint. Never a secret: the key lives in the client's headers alone.
+
+    Attributes:
+        api: Chat completions or completions.
+        url: Where requests are posted.
+        models_url: Where the endpoint lists its models.
+    """
+
+    api: Api
+    url: str
+    models_url: str
+
+    @property
+    def shown(self) -> str:
+        """The URL without its query, which may hold what is nobody else's business."""
+        return self.url.partition("?")[0]
+
+
+def targets(url: str, api: Literal["auto", "chat", "completions"]) -> tuple[Target, ...]:
+    """The APIs to try, in order.
+
+    ``http://host:8000`` and ``http://host:8000/v1`` both mean the APIs under ``/v1``; a URL that
+    names one of them means that one.
+
+    Args:
+        url: As given.
+        api: Which API; ``auto`` tries chat completions first.
+
+    Returns:
+        One target, or two for ``auto``.
+
+    Raises:
+        UsageError: It is no http(s) URL, holds credentials, or contradicts ``api``.
+    """
+    try:
+        parts = urlsplit(url)
+        port_ok = parts.port is None or parts.port > 0
+    except ValueError:
+        port_ok = False
+    if not port_ok or parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise UsageError("the URL is none", hint="Give one such as http://localhost:8000/v1")
+    if parts.username is not None or parts.password is not None:
+        raise UsageError(
+            "the URL holds credentials",
+            hint="Put the key into the environment variable SLOTWISE_API_KEY instead",
+        )
+    query = f"?{parts.query}" if parts.query else ""
+    path = parts.path.rstrip("/")
+    named = _named_api(path)
+    if named is not None:
+        if api not in {"auto", named}:
+            raise UsageError(f"the URL is that of the {named} API, and --api says {api}")
+        path = path.removesuffix(f"/{PATHS[named]}")
+    base = f"{parts.scheme}://{parts.netloc}{path if path or named else '/v1'}"
+    wanted: tuple[Api, ...] = ("chat", "completions") if api == "auto" else (api,)
+    if named is not None:
+        wanted = (named,)
+    return tuple(Target(a, f"{base}/{PATHS[a]}{query}", f"{base}/models{query}") for a in wanted)
+
+
+def _named_api(path: str) -> Api | None:
+    for api in ("chat", "completions"):  # chat/completions ends like completions
+        if path.endswith(f"/{PATHS[api]}"):
+            return api
+    return None

@@ -1,0 +1,105 @@
+"""The `sweep:` section of a workload file, from the file to what `sweep` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from slotwise_sim.policies import Cost, Policy
+from slotwise_workflows.config import (
+    WorkloadFile,
+    to_cost,
+    to_policies,
+    to_server,
+    without_effect,
+)
+from slotwise_workflows.simulation import build_workload
+from slotwise_workflows.sweep.points import OnProgress, Point, points
+from slotwise_workflows.sweep.run import Engine, Sweep, sweep
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A sweep that could begin, as far as the file alone can say.
+
+    Attributes:
+        grid: Its points.
+        policies: What is compared, by name.
+        cost: What a token costs.
+        replicas: Servers behind the balancer.
+        seed: The run's seed.
+    """
+
+    grid: tuple[Point, ...]
+    policies: Mapping[str, Policy]
+    cost: Cost
+    replicas: int
+    seed: int
+
+
+def plan_sweep(workload_file: WorkloadFile, *, seed: int = 0) -> Plan:
+    """Lay out the file's grid without reading its traffic.
+
+    Args:
+        workload_file: The workload; ``server.slots`` is not needed, the grid has its own.
+        seed: The run's seed.
+
+    Returns:
+        What `sweep_file` runs.
+
+    Raises:
+        ConfigError: The file asks for a cost or balancer that this version does not simulate.
+    """
+    grid = workload_file.sweep
+    policies = to_policies(workload_file)
+    return Plan(
+        grid=points(grid.slots, grid.load, policies, grid.replications, seed=seed),
+        policies=policies,
+        cost=to_cost(workload_file),
+        replicas=_replicas(workload_file),
+        seed=seed,
+    )
+
+
+def sweep_file(
+    workload_file: WorkloadFile,
+    plan: Plan,
+    engine: Engine,
+    *,
+    on_progress: OnProgress | None = None,
+) -> tuple[Sweep, list[str]]:
+    """Read or draw the file's traffic and sweep it.
+
+    Args:
+        workload_file: The workload.
+        plan: What `plan_sweep` laid out.
+        engine: Where to evaluate.
+        on_progress: Told how many points are done, of how many.
+
+    Returns:
+        The finished sweep, and what must be known about it, a sentence each.
+
+    Raises:
+        InputError: The log cannot be used.
+        MissingExtraError: Ray was asked for and is not installed.
+        EndpointError: The Ray cluster cannot be reached.
+    """
+    workload, notes = build_workload(workload_file, seed=plan.seed)
+    done = sweep(
+        workload,
+        plan.grid,
+        plan.cost,
+        engine,
+        seed=plan.seed,
+        replicas=plan.replicas,
+        on_progress=on_progress,
+    )
+    return done, notes + without_effect(workload_file)
+
+
+def _replicas(workload_file: WorkloadFile) -> int:
+    """`to_server` asks for slots, which a sweep takes from its grid."""
+    server = workload_file.server
+    if server.slots is None:
+        server = server.model_copy(update={"slots": workload_file.sweep.slots[0]})
+    return to_server(workload_file.model_copy(update={"server": server}))[1]

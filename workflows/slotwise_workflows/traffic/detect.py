@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
-from slotwise_workflows.errors import InputError
-from slotwise_workflows.traffic.fields import has, parse_nested, spec_paths
-from slotwise_workflows.traffic.formats import FORMATS, Format, plain
+from slotwise_workflows.errors import InputError, UsageError
+from slotwise_workflows.traffic.fields import has, parse_nested, shown, spec_paths, split_unit
+from slotwise_workflows.traffic.formats import FORMATS, TIMES, Format, plain
 from slotwise_workflows.traffic.refusals import (
     REFUSALS,
     Refusal,
@@ -20,6 +20,7 @@ from slotwise_workflows.traffic.refusals import (
     no_output,
     refuse,
 )
+from slotwise_workflows.traffic.times import Unit
 
 Record = Mapping[str, Any]
 View = Callable[[Record], Sequence[Record]]
@@ -82,15 +83,14 @@ def known(wanted: str) -> Format:
     """The format of that id.
 
     Raises:
-        InputError: There is none.
+        UsageError: There is none.
     """
     found = {entry.id: entry for entry in FORMATS}
     if wanted in found:
         return found[wanted]
     near = get_close_matches(wanted, [*found, plain.ID], n=1)
-    raise InputError(
-        f"unknown format {wanted!r}",
-        where="--format",
+    raise UsageError(
+        f"--format {wanted}: there is no such format",
         hint=f"Did you mean {near[0]}?" if near else f"Known: {', '.join([*found, plain.ID])}",
     )
 
@@ -153,8 +153,13 @@ def _with_map(found: Plan, sample: Sequence[Record], mapped: Mapping[str, str], 
     for field, spec in mapped.items():
         for path in spec_paths(spec):
             check_path(path, records, where, f"--map {field}")
-    fields = {**found.format.fields, **mapped}
-    return replace(found, format=replace(found.format, fields=fields))
+    unit = split_unit(mapped.get("arrival", ""))[1] or found.format.time_unit
+    places = {
+        field: split_unit(spec)[0] if field in TIMES else spec for field, spec in mapped.items()
+    }
+    fields = {**found.format.fields, **places}
+    mended = replace(found.format, fields=fields, time_unit=cast(Unit, unit))
+    return replace(found, format=mended)
 
 
 def check_path(path: str, records: Sequence[Record], where: str, option: str) -> None:
@@ -167,7 +172,8 @@ def check_path(path: str, records: Sequence[Record], where: str, option: str) ->
         return
     paths = plain.key_paths(records[:50])
     near = get_close_matches(path, paths, n=1)
-    hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(paths[:12])}"
+    there = ", ".join(shown(found) for found in paths[:12])
+    hint = f"Did you mean {shown(near[0])}?" if near else f"There are {there}"
     raise InputError(f"{option}: no record has {path!r}", where=where, hint=hint)
 
 

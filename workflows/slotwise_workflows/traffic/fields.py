@@ -11,6 +11,7 @@ A *spec* is a path, or a little more::
     last_token_ts - queued_ts                   all terms must be there
     usageDetails.output*                        the sum of every key that starts so
     inference_time / time_per_token             a ratio
+    "time [s]"                                  a path that looks like more than one
 
 Nothing is ever evaluated: a Python dict's repr is read as a literal, never as code.
 """
@@ -120,7 +121,18 @@ def parse_nested(text: str) -> dict[str, Any] | list[Any] | None:
 
 def spec_paths(spec: str) -> tuple[str, ...]:
     """The paths a spec reads, without units and stars."""
-    return tuple(term.rstrip("*") for _, term in _terms(_split_unit(spec)[0]))
+    return tuple(term.rstrip("*") for _, term in _terms(split_unit(spec)[0]))
+
+
+def literal(path: str) -> str:
+    """A spec that means this path, whatever signs are in it."""
+    return f'"{path}"' if re.search(r"[\[\]*\"]| [-+/] ", path) else path
+
+
+def split_unit(spec: str) -> tuple[str, str]:
+    """A spec without its unit, and the unit; empty where it says none."""
+    match = re.fullmatch(r"(.*\S)\s+\[(ns|us|ms|s)\]", spec)
+    return (match[1], match[2]) if match else (spec, "")
 
 
 def first_of(specs: tuple[str, ...], convert: Callable[[Any], Any]) -> Getter:
@@ -145,13 +157,13 @@ def first_of(specs: tuple[str, ...], convert: Callable[[Any], Any]) -> Getter:
 
 
 def _getter(spec: str, convert: Callable[[Any], Any]) -> Getter:
-    body, unit = _split_unit(spec)
+    body, unit = split_unit(spec)
     terms = _terms(body)
     if unit:
         convert = _in_unit(convert, unit)
     if len(terms) == 1:
         path = terms[0][1]
-        if path.endswith("*"):
+        if path.endswith("*") and body[0] != '"':
             return lambda record: _sum_of_prefix(record, path[:-1], convert)
         if "." not in path:
             return lambda record: convert(record.get(path))
@@ -194,16 +206,13 @@ def _sum_of_prefix(record: Record, path: str, convert: Callable[[Any], Any]) -> 
     return sum(known) if known else None
 
 
-def _split_unit(spec: str) -> tuple[str, str]:
-    match = re.fullmatch(r"(.*\S)\s+\[(ns|us|ms|s)\]", spec)
-    return (match[1], match[2]) if match else (spec, "")
-
-
 def _terms(body: str) -> tuple[tuple[str, str], ...]:
+    if len(body) > 2 and body[0] == body[-1] == '"':
+        return (("", body[1:-1]),)
     parts = re.split(r" ([+\-/]) ", body)
     return (
         ("", parts[0].strip()),
-        *zip(parts[1::2], (p.strip() for p in parts[2::2]), strict=True),
+        *zip(parts[1::2], (part.strip() for part in parts[2::2]), strict=True),
     )
 
 
@@ -219,6 +228,12 @@ def _in_unit(convert: Callable[[Any], Any], unit: str) -> Callable[[Any], Any]:
 
 
 # --- values --------------------------------------------------------------------------------------
+
+
+def shown(label: str) -> str:
+    """A name out of a log, fit for an error message: printable and short."""
+    safe = "".join(letter if letter.isprintable() else "?" for letter in label[:61])
+    return safe if len(safe) <= 60 else safe[:59] + "…"
 
 
 def is_missing(value: Any) -> bool:
@@ -247,17 +262,17 @@ def count(value: Any, *, decimal: str = "auto") -> int | None:
         return None
     elif isinstance(value, str):
         number = _number(value.strip(), decimal)
-    elif isinstance(value, bool | Mapping | list):
-        raise ValueError("not a number")
+    elif isinstance(value, float | Decimal):
+        number = float(value)
     else:
-        number = value
+        raise ValueError("no number")
     if number < 0:
         return None
     if number != number or number > MOST_TOKENS:
-        raise ValueError(f"{number} is no plausible number of tokens")
+        raise ValueError(f"more than a request can hold ({number:g})")
     whole = int(number)
     if whole != number:
-        raise ValueError(f"{number} is not a whole number")
+        raise ValueError(f"no whole number ({number:g})")
     return whole
 
 
@@ -277,7 +292,7 @@ def _number(text: str, decimal: str) -> int | float:
     try:
         return float(text) if len(text) < 40 else math.nan
     except ValueError:
-        raise ValueError(f"{text[:40]!r} is not a number") from None
+        raise ValueError("no number") from None
 
 
 def seconds(value: Any) -> float | None:

@@ -16,9 +16,9 @@ from slotwise_workflows.traffic import times
 from slotwise_workflows.traffic.containers import Container, open_container
 from slotwise_workflows.traffic.detect import Plan, check_path, known, plan
 from slotwise_workflows.traffic.duplicates import Drop, duplicates, rollups
-from slotwise_workflows.traffic.fields import spec_paths
-from slotwise_workflows.traffic.formats import FIELDS, Format, plain
-from slotwise_workflows.traffic.model import SourceFile, Traffic
+from slotwise_workflows.traffic.fields import spec_paths, split_unit
+from slotwise_workflows.traffic.formats import COUNTS, DURATIONS, FIELDS, TIMES, Format, plain
+from slotwise_workflows.traffic.model import CANONICAL, SourceFile, Traffic
 from slotwise_workflows.traffic.paths import LogFile, fingerprint, log_files
 from slotwise_workflows.traffic.reconcile import Condition, Judge, Request, judge, where_condition
 from slotwise_workflows.traffic.refusals import text_refusal
@@ -181,6 +181,13 @@ def _check(options: ReadOptions) -> None:
             raise UsageError(f"--map {name}={spec}: there is no field {name!r}", hint=hint)
         if not spec.strip() or not all(spec_paths(spec)):
             raise UsageError(f"--map {name}= names no column")
+        if split_unit(spec)[1] and name not in (*TIMES, *DURATIONS):
+            raise UsageError(f"--map {name}={spec}: {name} has no unit of time")
+        if len(spec_paths(spec)) > 1 and name not in (*DURATIONS, *COUNTS):
+            raise UsageError(f"--map {name}={spec}: {name} cannot be computed")
+    taken = sorted(set(options.segments) & set(CANONICAL))
+    if taken:
+        raise UsageError(f"--segment {taken[0]}: a column of that name is in the table anyway")
     if len(options.segments) > _MOST_SEGMENT_COLUMNS:
         raise UsageError(f"more than {_MOST_SEGMENT_COLUMNS} segments are asked for")
 

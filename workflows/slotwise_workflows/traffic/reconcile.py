@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from slotwise_workflows.errors import InputError, UsageError
 from slotwise_workflows.traffic import fields
-from slotwise_workflows.traffic.formats import Format
+from slotwise_workflows.traffic.formats import COUNTS, DURATIONS, Format
 
 Record = Mapping[str, Any]
 
@@ -87,10 +87,6 @@ Values = Mapping[str, Any]
 _TEXTS = (
     *("request_id", "conversation", "model", "response_model", "provider", "operation"),
     *("finish_reason", "path", "user_agent", "span_id"),
-)
-_COUNTS = (
-    *("prompt_tokens", "cached_tokens", "reasoning_tokens", "total_tokens", "max_tokens"),
-    "choices",
 )
 _RAWS = ("arrival", "end", "first_token", "written", "status", "error", "cache_hit")
 _OTHER_CALLS = re.compile(
@@ -187,9 +183,9 @@ def _getters(entry: Format, decimal: str) -> dict[str, fields.Getter]:
     """A reader of each field that the format has; only that of the output raises ValueError."""
     converters: dict[str, Callable[[Any], Any]] = {
         **dict.fromkeys(_TEXTS, fields.text),
-        **dict.fromkeys(_COUNTS, partial(_loose_count, decimal=decimal)),
+        **dict.fromkeys(COUNTS, partial(_loose_count, decimal=decimal)),
         **dict.fromkeys(_RAWS, fields.raw),
-        **dict.fromkeys(("latency", "ttft"), fields.seconds),
+        **dict.fromkeys(DURATIONS, fields.seconds),
         "output_tokens": partial(fields.count, decimal=decimal),
         "stream": _truth,
         "prefix_hash_ids": _hashes,
@@ -345,10 +341,10 @@ def _is_failure(status: Any, error: Any) -> bool:
     word = str(status).strip().lower()
     if word in _GOOD:
         return False
-    try:
-        code = float(word)
-    except ValueError:
+    number = re.match(r"-?\d+(?=$|\D)", word)
+    if number is None:
         return bool(_FAILED.fullmatch(word)) or word in _ABORTED
+    code = int(number[0]) if len(number[0]) < 9 else 0
     return code < 0 or (100 <= code < 600 and not 200 <= code < 300)
 
 

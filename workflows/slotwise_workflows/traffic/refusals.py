@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slotwise_workflows.errors import InputError
-from slotwise_workflows.traffic.fields import has, lookup
+from slotwise_workflows.traffic.fields import has, lookup, shown
 from slotwise_workflows.traffic.formats.plain import OUTPUT_NAMES, key_paths, normalise
 
 Record = Mapping[str, Any]
@@ -185,7 +185,7 @@ def aggregate(records: Sequence[Record], where: str) -> InputError | None:
     if counted is not None and any(_above_one(record, counted) for record in records):
         period = "daily totals" if {"date", "day", "usage_date"} & set(names) else "totals"
         return InputError(
-            f"rows are {period} ({counted} column), not requests",
+            f"rows are {period} ({shown(counted)} column), not requests",
             where=where,
             why="the mean of a request can be had from them, its variation cannot",
             hint="Export one row a request",
@@ -205,8 +205,8 @@ def no_output(records: Sequence[Record], where: str) -> InputError:
         return InputError(
             "no known log format has these fields",
             where=where,
-            why=f"it might count output tokens in {candidate}",
-            hint=f"If so, say --map output_tokens={candidate}, and name the others likewise",
+            why=f"it might count output tokens in {shown(candidate)}",
+            hint=f"If so, say --map output_tokens={shown(candidate)}, and the others likewise",
         )
     if "total_tokens" in names:
         return InputError(
@@ -272,5 +272,5 @@ def _above_one(record: Record, path: str) -> bool:
 
 
 def _some(paths: Sequence[str]) -> str:
-    shown = ", ".join(path[:40] for path in paths[:8])
-    return shown + (", ..." if len(paths) > 8 else "")
+    first = ", ".join(shown(path) for path in paths[:8])
+    return first + (", ..." if len(paths) > 8 else "")

@@ -7,7 +7,7 @@ To add one: write its `Format` in the file of its family, add a case under
 from __future__ import annotations
 
 from slotwise_workflows.traffic.formats import apis, engines, gateways, own, traces
-from slotwise_workflows.traffic.formats.format import FIELDS, Format
+from slotwise_workflows.traffic.formats.format import COUNTS, DURATIONS, FIELDS, TIMES, Format
 
 FORMATS: tuple[Format, ...] = (
     *traces.FORMATS,
@@ -17,4 +17,4 @@ FORMATS: tuple[Format, ...] = (
     *own.FORMATS,
 )
 
-__all__ = ["FIELDS", "FORMATS", "Format"]
+__all__ = ["COUNTS", "DURATIONS", "FIELDS", "FORMATS", "TIMES", "Format"]

@@ -43,6 +43,14 @@ FIELDS: Mapping[str, str] = {
 }
 
 
+TIMES = ("arrival", "end", "first_token", "written")
+DURATIONS = ("latency", "ttft")
+COUNTS = (
+    *("output_tokens", "prompt_tokens", "cached_tokens", "reasoning_tokens", "total_tokens"),
+    *("max_tokens", "choices"),
+)
+
+
 def whole(record: Record) -> Iterable[Record]:
     """The record as it is."""
     return (record,)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from slotwise_workflows.traffic.fields import parse_nested
+from slotwise_workflows.traffic.fields import literal, parse_nested
 from slotwise_workflows.traffic.formats.format import Format
 
 ID = "plain"
@@ -102,13 +102,15 @@ def describe(records: Sequence[Mapping[str, Any]]) -> Format | None:
         if found:
             # One clock needs one unit: alternatives in another unit are no alternatives.
             unit = found[0][1] or "auto" if field == "arrival" else unit
-            fields[field] = tuple(path for path, u in found if u == found[0][1])
+            fields[field] = tuple(literal(path) for path, u in found if u == found[0][1])
     for field, wanted in _DURATIONS.items():
-        timed = [f"{path} [{u}]" for name in wanted for path, u in _with_units(names, name) if u]
+        timed = [
+            f"{literal(path)} [{u}]" for name in wanted for path, u in _with_units(names, name) if u
+        ]
         if timed:
             fields[field] = tuple(timed)
     for field, wanted in _OTHERS.items():
-        plain = [path for name in wanted for path in names.get(name, ())]
+        plain = [literal(path) for name in wanted for path in names.get(name, ())]
         if plain:
             fields[field] = tuple(plain)
     if "output_tokens" not in fields:
@@ -126,18 +128,6 @@ def describe(records: Sequence[Mapping[str, Any]]) -> Format | None:
     )
 
 
-def unitless_durations(records: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Duration columns whose unit is not in their name, so that they are not read."""
-    names = _names(records)
-    return tuple(
-        path
-        for wanted in _DURATIONS.values()
-        for name in wanted
-        for path, unit in _with_units(names, name)
-        if not unit
-    )
-
-
 def key_paths(records: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """Every path to a value in the records, in the order met; for suggestions in errors."""
     return tuple(
@@ -147,9 +137,13 @@ def key_paths(records: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def normalise(name: str) -> str:
-    """``startTime``, ``Start Time`` and ``start-time`` are ``start_time``."""
+    """``startTime``, ``Start Time`` and ``start-time [UTC]`` are ``start_time``; units stay."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
-    return re.sub(r"[^a-z0-9]+", "_", re.sub(r"\s*[\[(].*?[\])]", "", spaced).lower()).strip("_")
+    bracket = re.search(r"[\[(](.*?)[\])]", spaced)
+    unit = bracket[1].strip().lower() if bracket else ""
+    bare = spaced[: bracket.start()] if bracket else spaced
+    words = re.sub(r"[^a-z0-9]+", "_", bare.lower()).strip("_")
+    return f"{words}_{unit}" if unit in _UNITS else words
 
 
 def _counts_rows(records: Sequence[Mapping[str, Any]], paths: tuple[str, ...]) -> bool:

@@ -46,7 +46,8 @@ def parallel(anchor: str) -> Unpack:
 
 def otlp_spans(record: Record) -> Iterable[Record]:
     """The spans of an OTLP trace export, attributes as plain keys beside the span's own."""
-    for resource in _items(record.get("resourceSpans", record.get("resource_spans"))):
+    found = (record.get(key) for key in ("resourceSpans", "resource_spans", "batches"))
+    for resource in _items(next((value for value in found if value is not None), None)):
         if not isinstance(resource, Mapping):
             continue
         shared = _attributes(_get(resource.get("resource"), "attributes"))

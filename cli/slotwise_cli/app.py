@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from slotwise_cli import bundle, config, demo, diagnose, inspect, report, run, simulate, sweep
+from slotwise_cli import bundle, config, demo, diagnose, inspect, probe, report, run, simulate, sweep
 from slotwise_cli.console import prepare_streams
 from slotwise_cli.faults import Commands
 
@@ -69,6 +69,7 @@ app.command()(diagnose.diagnose)
 app.command()(inspect.inspect)
 app.command()(simulate.simulate)
 app.command()(sweep.sweep)
+app.command()(probe.probe)
 app.command()(report.report)
 app.command()(run.run)
 

@@ -29,7 +29,6 @@ def inspect(
     With --output-dir, the canonical table is written as traffic.parquet; it holds no text.
     """
     from slotwise_cli.reading import read_options
-    from slotwise_workflows.measure import inspect as measure
     from slotwise_workflows.run_directory import prepare_directory, write_traffic
     from slotwise_workflows.traffic import ReadOptions, read_traffic
 
@@ -49,6 +48,8 @@ def inspect(
         prepare_directory(output_dir)
     with console.progress("reading") as advance:
         traffic = read_traffic(logs, reading, on_progress=advance)
+    from slotwise_workflows.measure import inspect as measure  # not needed for a wrong file
+
     inspection = measure(traffic, seed)
     if json:
         console.json(inspection)

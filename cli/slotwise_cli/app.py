@@ -10,7 +10,18 @@ from typing import Annotated
 
 import typer
 
-from slotwise_cli import bundle, config, demo, diagnose, inspect, probe, report, run, simulate, sweep
+from slotwise_cli import (
+    bundle,
+    config,
+    demo,
+    diagnose,
+    inspect,
+    probe,
+    report,
+    run,
+    simulate,
+    sweep,
+)
 from slotwise_cli.console import prepare_streams
 from slotwise_cli.faults import Commands
 

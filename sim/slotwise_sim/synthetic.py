@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 from slotwise_sim.workload import Floats, Ints
 
 Lengths = Callable[[int, np.random.Generator], Ints]
-"""A source of lengths with its parameters bound: ``functools.partial(uniform, low=40, high=199)``,
-or any function of ``(n, rng)``. This is what `mixture` mixes."""
+"""A source of lengths for `mixture`: ``lambda n, rng: uniform(n, 40, 199, rng)``."""
 
 
 def constant_arrivals(n: int, rate: float) -> Floats:
@@ -78,28 +77,6 @@ def upfront_arrivals(n: int) -> Floats:
     return np.zeros(n)
 
 
-def given_arrivals(n: int, times_s: ArrayLike) -> Floats:
-    """The first n of the given instants, sorted.
-
-    Args:
-        n: Requests.
-        times_s: At least n instants in seconds, finite and >= 0.
-
-    Returns:
-        Seconds, shape (n,).
-
-    Raises:
-        ValueError: There are fewer than n instants, or one is out of range.
-    """
-    times = np.asarray(times_s, dtype=np.float64)
-    _require(len(times) >= n, f"{n} requests need as many arrival times, got {len(times)}")
-    _require(
-        bool(np.isfinite(times).all() and (times >= 0).all()),
-        "arrival times must be finite and >= 0",
-    )
-    return np.sort(times)[:n]
-
-
 def constant(n: int, value: int) -> Ints:
     """Every length the same.
 
@@ -148,12 +125,16 @@ def lognormal(n: int, mean: float, cv: float, rng: np.random.Generator) -> Ints:
         Tokens, shape (n,).
 
     Raises:
-        ValueError: The mean is not positive, or the variation is negative.
+        ValueError: The mean is not positive, the variation is negative, or they are so large that
+            lengths are no longer whole numbers.
     """
     _require(mean > 0, f"mean must be > 0, got {mean}")
     _require(cv >= 0, f"cv must be >= 0, got {cv}")
     variance = np.log1p(cv**2)
     drawn = rng.lognormal(np.log(mean) - variance / 2, np.sqrt(variance), n)
+    _require(
+        n == 0 or float(drawn.max()) < 2**53, f"mean {mean} and cv {cv} give lengths beyond 2**53"
+    )
     return np.maximum(1, np.rint(drawn)).astype(np.int64)
 
 

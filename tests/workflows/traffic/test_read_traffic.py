@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from slotwise_workflows.errors import InputError, SlotwiseError, UsageError
 from slotwise_workflows.traffic import CANONICAL, ReadOptions, Traffic, read_traffic, write_parquet
-from slotwise_workflows.traffic.reconcile import where_condition
+from slotwise_workflows.traffic.conditions import where_condition
 
 DAY = 1_788_220_800
 OUTPUT = "gen_ai.usage.output_tokens"

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from slotwise_workflows.errors import InputError
 from slotwise_workflows.traffic import times
-from slotwise_workflows.traffic.times import SECOND, Column, resolution_s, resolve, rfc3339
+from slotwise_workflows.traffic.stamps import SECOND
+from slotwise_workflows.traffic.times import Column, resolution_s, resolve, rfc3339
 
 DAY_S = 1_788_220_800  # 2026-09-01T00:00:00Z
 

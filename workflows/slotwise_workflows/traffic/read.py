@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -13,16 +11,16 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from slotwise_workflows.errors import InputError, UsageError
 from slotwise_workflows.traffic import times
+from slotwise_workflows.traffic.account import Account, close, enter, exclude
+from slotwise_workflows.traffic.conditions import Condition, where_condition
 from slotwise_workflows.traffic.containers import Container, open_container
 from slotwise_workflows.traffic.detect import Plan, check_path, known, plan
-from slotwise_workflows.traffic.duplicates import Drop, duplicates, rollups
 from slotwise_workflows.traffic.fields import spec_paths, split_unit
-from slotwise_workflows.traffic.formats import COUNTS, DURATIONS, FIELDS, TIMES, Format, plain
+from slotwise_workflows.traffic.formats import COUNTS, DURATIONS, FIELDS, TIMES, plain
 from slotwise_workflows.traffic.model import CANONICAL, SourceFile, Traffic
 from slotwise_workflows.traffic.paths import LogFile, fingerprint, log_files
-from slotwise_workflows.traffic.reconcile import Condition, Judge, Request, judge, where_condition
+from slotwise_workflows.traffic.reconcile import judge
 from slotwise_workflows.traffic.refusals import text_refusal
-from slotwise_workflows.traffic.table import frame, timing
 
 Record = Mapping[str, Any]
 Progress = Callable[[int, int], None]
@@ -57,22 +55,6 @@ class ReadOptions:
     allow_truncated: bool = False
 
 
-@dataclass(slots=True)
-class _Account:
-    """What has been met so far; filled while the rows are read, and nowhere else."""
-
-    rows: int = 0
-    excluded: Counter[str] = field(default_factory=Counter)
-    notes: list[str] = field(default_factory=list)
-    requests: list[Request] = field(default_factory=list)
-    counted: Counter[tuple[str, str, bool]] = field(default_factory=Counter)
-    pieces: list[tuple[str | None, str]] = field(default_factory=list)
-    parents: dict[str, str] = field(default_factory=dict)
-    ambiguous_keys: bool = False
-    repaired: bool = False
-    cut: bool = False
-
-
 def read_traffic(
     paths: Sequence[str],
     options: ReadOptions = ReadOptions(),
@@ -95,7 +77,7 @@ def read_traffic(
     conditions = [where_condition(text) for text in options.where]
     with log_files(paths) as files:
         plans = _plans(files, options, conditions)
-        account = _Account()
+        account = Account()
         total = sum(file.size for file in files)
         done = 0
         for file, found in zip(files, plans, strict=True):
@@ -108,7 +90,7 @@ def read_traffic(
 
             _read_file(file, found, options, [c for _, c in conditions], account, advance)
         sources = tuple(SourceFile(file.name, *fingerprint(file.path)) for file in files)
-    return _traffic(account, plans[0].format, options, when, sources)
+    return close(account, plans[0].format, options.segments, when, sources)
 
 
 # --- what the files are --------------------------------------------------------------------------
@@ -211,7 +193,7 @@ def _read_file(
     found: Plan,
     options: ReadOptions,
     conditions: Sequence[Condition],
-    account: _Account,
+    account: Account,
     advance: Callable[[int], None],
 ) -> None:
     container, rows = open_container(
@@ -223,7 +205,7 @@ def _read_file(
     output = {path for spec in entry.alternatives("output_tokens") for path in spec_paths(spec)}
     for row in rows:
         if row.value is None:
-            _exclude(account, "unparsable", f"{file.name}:{row.line}", row.why)
+            exclude(account, "unparsable", f"{file.name}:{row.line}", row.why)
             continue
         value: Record = row.value
         if row.duplicate_keys:
@@ -232,11 +214,11 @@ def _read_file(
         place = f"{file.name}:{row.line}"
         for record in _records(found, value):
             if record is None:
-                _exclude(account, "not_generation", place)
+                exclude(account, "not_generation", place)
             elif row.duplicate_keys and _touches(row.duplicate_keys, output):
-                _exclude(account, "unparsable", place, "its output tokens are given twice")
+                exclude(account, "unparsable", place, "its output tokens are given twice")
             else:
-                _take(account, decide, record, place, entry)
+                enter(account, decide(record, place), record, place, entry)
     account.repaired |= bool(container.repaired)
     account.cut |= container.truncated_at is not None
 
@@ -248,40 +230,6 @@ def _records(found: Plan, value: Record) -> Iterator[Record | None]:
         yield None
     for record in inner:
         yield from found.format.unpack(record)
-
-
-def _take(account: _Account, decide: Judge, record: Record, place: str, entry: Format) -> None:
-    verdict = decide(record, place)
-    account.rows += 1
-    if "parent_id" in entry.fields and record.get("parentSpanId"):
-        account.parents[str(record.get("spanId"))] = str(record["parentSpanId"])
-    if verdict.reason in ("", "no_output"):
-        missing = verdict.reason == "no_output"
-        if verdict.stream is not None:
-            account.counted["stream", "yes" if verdict.stream else "no", missing] += 1
-        if verdict.model is not None:
-            account.counted["model", verdict.model, missing] += 1
-    if entry.chunks_share_id and verdict.reason in ("chunk_row", "no_output"):
-        account.pieces.append((verdict.id, verdict.reason))
-        return
-    if verdict.request is not None:
-        account.requests.append(verdict.request)
-        return
-    account.excluded[verdict.reason] += 1
-    if verdict.reason == "unparsable":
-        _note(account, place, verdict.why)
-
-
-def _exclude(account: _Account, reason: str, place: str, why: str = "") -> None:
-    account.rows += 1
-    account.excluded[reason] += 1
-    if why:
-        _note(account, place, why)
-
-
-def _note(account: _Account, place: str, why: str) -> None:
-    if len(account.notes) < _MOST_NOTES:
-        account.notes.append(f"{place}: {why}")
 
 
 def _decimal(container: Container, options: ReadOptions) -> str:
@@ -318,133 +266,3 @@ def _drop(value: Any, steps: Sequence[str]) -> Any:
             rest = {k: v for k, v in value.items() if k != name}
             return rest if size == len(steps) else {**value, name: _drop(value[name], steps[size:])}
     return value
-
-
-# --- the account ---------------------------------------------------------------------------------
-
-
-def _traffic(
-    account: _Account,
-    entry: Format,
-    options: ReadOptions,
-    when: times.Options,
-    files: tuple[SourceFile, ...],
-) -> Traffic:
-    requests = account.requests
-    flags = list(entry.flags)
-    account.excluded.update(_pieces(account.pieces, {r.request_id for r in requests}))
-    requests = _leave_out(account, requests, rollups(requests, account.parents), "not_generation")
-    dropped: Drop = duplicates(requests)
-    if dropped.ids_unusable:
-        flags.append("ids_unusable")
-    requests = _leave_out(account, requests, dropped.positions, "duplicate")
-    if requests:
-        timed = timing(requests, entry, when)
-        if timed.unusable:
-            for i in sorted(timed.unusable):
-                _note(account, requests[i].source, "its time is missing or cannot be read")
-            requests = _leave_out(account, requests, timed.unusable, "unparsable")
-            timed = timing(requests, entry, when)
-        flags += [flag for flag in timed.flags if flag not in flags]
-    if not requests:
-        raise _nothing_left(account, files)
-    flags += _flags(account, requests)
-    return Traffic(
-        table=frame(requests, timed, options.segments),
-        format=entry.id,
-        rows=account.rows,
-        excluded={r: n for r, n in sorted(account.excluded.items()) if n},
-        flags=tuple(flags),
-        clock=timed.clock,
-        segments=options.segments,
-        engine=entry.engine,
-        managed=entry.managed,
-        offline=entry.offline,
-        verified=entry.verified,
-        notes=tuple(account.notes),
-        files=files,
-    )
-
-
-def _leave_out(
-    account: _Account, requests: list[Request], positions: Iterable[int], reason: str
-) -> list[Request]:
-    out = frozenset(positions)
-    if not out:
-        return requests
-    account.excluded[reason] += len(out)
-    return [request for i, request in enumerate(requests) if i not in out]
-
-
-def _pieces(pieces: Sequence[tuple[str | None, str]], counted: set[str | None]) -> Counter[str]:
-    """Rows of calls that are written in pieces.
-
-    Pieces of a call whose counts stand in another row are chunk rows. Of a call that has counts
-    nowhere, one row stands for the call, with no output known.
-    """
-    reasons: Counter[str] = Counter()
-    seen: set[str] = set()
-    for identity, reason in pieces:
-        if identity is None or identity in counted:
-            reasons["chunk_row" if identity is not None else reason] += 1
-        elif identity in seen:
-            reasons["chunk_row"] += 1
-        else:
-            seen.add(identity)
-            reasons["no_output"] += 1
-    return reasons
-
-
-def _flags(account: _Account, requests: Sequence[Request]) -> list[str]:
-    n = len(requests)
-    flags = []
-    truncated = sum(r.truncated for r in requests)
-    aborted = sum(r.aborted for r in requests)
-    models = {r.model or r.response_model for r in requests} - {None}
-    if truncated:
-        flags.append(f"truncated:{truncated}/{n}")
-    if aborted:
-        flags.append(f"aborted:{aborted}/{n}")
-    if len(models) > 1:
-        flags.append(f"multiple_models:{len(models)}")
-    if any((r.reasoning_tokens or 0) > r.output_tokens for r in requests):
-        flags.append("inconsistent_reasoning")
-    flags += _biased(account.counted)
-    if account.ambiguous_keys:
-        flags.append("duplicate_keys")
-    if account.repaired:
-        flags.append("repaired_json")
-    if account.cut:
-        flags.append("input_cut_off")
-    if n == 1:
-        flags.append("too_few_requests")
-    return flags
-
-
-def _biased(counted: Mapping[tuple[str, str, bool], int]) -> list[str]:
-    """Where missing counts concentrate, what is left is no sample of the traffic.
-
-    A value of a column is concentrated when at least two of its calls, and half of them, lack a
-    count, and no other value lacks half as often.
-    """
-    flags = []
-    for column in ("stream", "model"):
-        shares = {}
-        for value in {v for c, v, _ in counted if c == column}:
-            missing, present = counted[column, value, True], counted[column, value, False]
-            shares[value] = (missing, missing / (missing + present))
-        bad = [v for v, (missing, share) in shares.items() if missing >= 2 and share >= 0.5]
-        rest = [share for v, (_, share) in shares.items() if v not in bad]
-        if bad and rest and min(rest) < 0.25:
-            flags.append(f"biased_missing:{column}")
-    return flags
-
-
-def _nothing_left(account: _Account, files: Sequence[SourceFile]) -> InputError:
-    told = ", ".join(f"{reason} {n}" for reason, n in sorted(account.excluded.items()) if n)
-    return InputError(
-        "0 requests after exclusions",
-        where=files[0].name if len(files) == 1 else "",
-        why=f"{account.rows} rows: {told}" if account.rows else "the log has no rows",
-        hint=re.sub(r"\s+", " ", account.notes[0]) if account.notes else "",
-    )

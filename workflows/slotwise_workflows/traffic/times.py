@@ -7,32 +7,31 @@ what comes after what.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta, tzinfo
-from decimal import Decimal, InvalidOperation
+from datetime import timedelta, tzinfo
+from decimal import Decimal
 from itertools import pairwise
 from statistics import median
 from typing import Any, Literal
 
 from slotwise_workflows.errors import InputError
 from slotwise_workflows.traffic.fields import is_missing
+from slotwise_workflows.traffic.stamps import (
+    EPOCH,
+    SECOND,
+    Date,
+    DateOrder,
+    Slashed,
+    parse,
+    unslash,
+)
 
-SECOND = 10**9
 PER_UNIT = {"s": SECOND, "ms": 10**6, "us": 10**3, "ns": 1}
 UNIT_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _FIRST_EPOCH_S, _LAST_EPOCH_S = 631_152_000, 4_102_444_800  # 1990 .. 2100
 _MOST_NS = 2**62
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FRACTION = re.compile(r"[.,](\d+)")
-_SLASHED = re.compile(
-    r"(\d{1,4})([/.])(\d{1,2})\2(\d{1,4})(?:,?[ T]\s*(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?"
-    r"\s*([AaPp]\.?[Mm]\.?)?\s*(Z|UTC|[+-]\d{2}:?\d{2})?)?"
-)
-
 Unit = Literal["auto", "s", "ms", "us", "ns"]
-DateOrder = Literal["", "mdy", "dmy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +67,6 @@ class Column:
     written_to_s: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Date:
-    """A written date: nanoseconds as if it were UTC, and the offset it names, if any."""
-
-    ns: int
-    offset_s: int | None
-    step_s: int = 0
-
-
 def resolve(
     values: Sequence[Any],
     place: Callable[[int], str],
@@ -103,11 +93,11 @@ def resolve(
     """
     if all(v is None or type(v) is int for v in values):
         numbers: list[Decimal | int | None] = list(values)
-        dates: list[_Date | _Slashed | None] = []
+        dates: list[Date | Slashed | None] = []
     else:
-        parsed = [_parse(value) for value in values]
+        parsed = [parse(value) for value in values]
         numbers = [p if isinstance(p, Decimal | int) else None for p in parsed]
-        dates = [p if isinstance(p, _Date | _Slashed) else None for p in parsed]
+        dates = [p if isinstance(p, Date | Slashed) else None for p in parsed]
     first_number = next((i for i, number in enumerate(numbers) if number is not None), None)
     first_date = next((i for i, date in enumerate(dates) if date is not None), None)
     if first_number is not None and first_date is not None:
@@ -162,7 +152,7 @@ def rfc3339(ns: int) -> str:
     """Nanoseconds since 1970 as RFC 3339 in UTC, with as many digits as there are."""
     whole, rest = divmod(ns, SECOND)
     fraction = f".{rest:09d}".rstrip("0").rstrip(".") if rest else ""
-    return (_EPOCH + timedelta(seconds=whole)).strftime("%Y-%m-%dT%H:%M:%S") + fraction + "Z"
+    return (EPOCH + timedelta(seconds=whole)).strftime("%Y-%m-%dT%H:%M:%S") + fraction + "Z"
 
 
 # --- numbers -------------------------------------------------------------------------------------
@@ -252,35 +242,21 @@ def _unit_name(unit: Unit | None) -> str:
 # --- dates ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Slashed:
-    """A date written with slashes or dots, day and month not yet told apart."""
-
-    parts: tuple[int, int, int]
-    mark: str
-    hour: int
-    minute: int
-    second: int
-    nanos: int
-    offset_s: int | None
-    step_s: int
-
-
 def _from_dates(
-    dates: Sequence[_Date | _Slashed | None],
+    dates: Sequence[Date | Slashed | None],
     zone: tzinfo | None,
     *,
     utc: bool,
     date_order: DateOrder,
 ) -> Column:
-    slashed = [date for date in dates if isinstance(date, _Slashed)]
+    slashed = [date for date in dates if isinstance(date, Slashed)]
     steps = [date.step_s for date in dates if date is not None]
     written_to_s = min(steps) if steps else 0
     order = date_order or (_order_of(slashed) if slashed else "mdy")
     if not order:
         nothing: list[int | None] = [None] * len(dates)
         return Column(nothing, "epoch", ambiguous=True, written_to_s=written_to_s)
-    plain = [_unslash(date, order) if isinstance(date, _Slashed) else date for date in dates]
+    plain = [unslash(date, order) if isinstance(date, Slashed) else date for date in dates]
     naive = [date for date in plain if date is not None and date.offset_s is None]
     if zone is not None and naive:
         return Column(_in_zone(plain, zone), "epoch", written_to_s=written_to_s)
@@ -304,7 +280,7 @@ def _set_back(ns: Sequence[int]) -> bool:
     return len(back) == 1 and len(ns) > 2 and back[0] <= 3600 * SECOND
 
 
-def _in_zone(dates: Sequence[_Date | None], zone: tzinfo) -> list[int | None]:
+def _in_zone(dates: Sequence[Date | None], zone: tzinfo) -> list[int | None]:
     """Local times as UTC; an hour that happens twice is told apart by the order of the file."""
     local = [date.ns for date in dates if date is not None]
     backwards = is_descending(local)
@@ -326,12 +302,12 @@ def _in_zone(dates: Sequence[_Date | None], zone: tzinfo) -> list[int | None]:
 
 
 def _offset_s(local_ns: int, zone: tzinfo, fold: int) -> int:
-    moment = (_EPOCH + timedelta(seconds=local_ns // SECOND)).replace(tzinfo=zone, fold=fold)
+    moment = (EPOCH + timedelta(seconds=local_ns // SECOND)).replace(tzinfo=zone, fold=fold)
     offset = moment.utcoffset()
     return 0 if offset is None else round(offset.total_seconds())
 
 
-def _order_of(dates: Sequence[_Slashed]) -> DateOrder:
+def _order_of(dates: Sequence[Slashed]) -> DateOrder:
     """Day and month by the values above twelve; empty where none, or both, are."""
     if all(date.parts[0] > 31 for date in dates):
         return "mdy"  # year first: nothing to tell apart
@@ -342,116 +318,3 @@ def _order_of(dates: Sequence[_Slashed]) -> DateOrder:
     if first_is_day == second_is_day:
         return ""
     return "dmy" if first_is_day else "mdy"
-
-
-def _unslash(date: _Slashed, order: DateOrder) -> _Date | None:
-    a, b, c = date.parts
-    year, month, day = (a, b, c) if a > 31 else (c, b, a) if order == "dmy" else (c, a, b)
-    try:
-        moment = datetime(year, month, day, date.hour, date.minute, date.second, tzinfo=UTC)
-    except ValueError:
-        return None
-    return _Date(_seconds_of(moment) * SECOND + date.nanos, date.offset_s, date.step_s)
-
-
-# --- one value -----------------------------------------------------------------------------------
-
-
-def _parse(value: Any) -> Decimal | int | _Date | _Slashed | None:
-    if type(value) is int:
-        return value
-    if isinstance(value, str):
-        return _parse_text(value.strip())
-    if isinstance(value, datetime):
-        return _of_datetime(value)
-    if isinstance(value, bool) or is_missing(value):
-        return None
-    if isinstance(value, float):
-        return Decimal(repr(value)) if abs(value) < 1e20 else None
-    if isinstance(value, Decimal):
-        return value if value.is_finite() and abs(value) < Decimal(10) ** 20 else None
-    return None
-
-
-def _parse_text(text: str) -> Decimal | int | _Date | _Slashed | None:
-    if len(text) > 64 or not text or not text[0].isascii():
-        return None
-    if len(text) > 9 and text[4] == "-" and text[7] == "-":
-        return _parse_iso(text)
-    if text.isascii() and text.isdigit() and len(text) < 20:
-        return int(text)
-    match = _SLASHED.fullmatch(text)
-    if match:
-        return _parse_slashed(match)
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
-        return None
-    return number if number.is_finite() and abs(number) < Decimal(10) ** 20 else None
-
-
-def _parse_iso(text: str) -> _Date | None:
-    fraction = _FRACTION.search(text, 10)
-    nanos = int(fraction[1][:9].ljust(9, "0")) if fraction else 0
-    base = text[: fraction.start()] + text[fraction.end() :] if fraction else text
-    if base.endswith(" UTC"):
-        base = base[:-4] + "Z"
-    base = base[:10] + base[10:].replace(" ", "T", 1).replace(" ", "") if len(base) > 10 else base
-    try:
-        moment = datetime.fromisoformat(base)
-    except ValueError:
-        return None
-    offset = moment.utcoffset()
-    step = 0 if base.count(":", 10, 19) >= 2 or len(base) > 10 else 86400
-    if step == 0 and len(base) >= 16 and (len(base) == 16 or base[16] != ":") and ":" in base[10:]:
-        step = 60
-    whole = _seconds_of(moment.replace(tzinfo=UTC))
-    return _Date(
-        whole * SECOND + nanos,
-        None if offset is None else round(offset.total_seconds()),
-        0 if nanos else step,
-    )
-
-
-def _parse_slashed(match: re.Match[str]) -> _Slashed | None:
-    a, mark, b, c, hour, minute, second, fraction, half, offset = match.groups()
-    if len(a) == 3 or len(c) == 3 or (len(a) != 4 and len(c) not in (2, 4)):
-        return None
-    if mark == "." and hour is None:
-        return None  # 1.2.2026 is a date, 10.20.30 a version: without a time of day neither counts
-    hours = int(hour or 0)
-    if half:
-        hours = hours % 12 + (12 if half[0] in "pP" else 0)
-    third = int(c) + (2000 if len(c) == 2 and len(a) != 4 else 0)
-    return _Slashed(
-        (int(a), int(b), third),
-        mark,
-        hours,
-        int(minute or 0),
-        int(second or 0),
-        int((fraction or "0")[:9].ljust(9, "0")),
-        _offset_of(offset),
-        0 if second else 60 if minute else 86400,
-    )
-
-
-def _offset_of(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if text in ("Z", "UTC"):
-        return 0
-    digits = text[1:].replace(":", "")
-    size = int(digits[:2]) * 3600 + int(digits[2:]) * 60
-    return -size if text[0] == "-" else size
-
-
-def _of_datetime(value: datetime) -> _Date:
-    offset = value.utcoffset()
-    whole = _seconds_of(value.replace(tzinfo=UTC, microsecond=0))
-    seconds = None if offset is None else round(offset.total_seconds())
-    return _Date(whole * SECOND + value.microsecond * 1000, seconds)
-
-
-def _seconds_of(moment: datetime) -> int:
-    delta = moment - _EPOCH
-    return delta.days * 86400 + delta.seconds

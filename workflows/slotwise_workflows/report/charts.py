@@ -38,6 +38,7 @@ def lengths(
         for i, n in enumerate(histogram.counts)
         if n
     ]
+    most = max(histogram.counts)
     lines = [
         {"x": x, "label": label, "y": 7 + 16 * row, "right": x > start + 0.7 * (end - start)}
         for row, (x, label) in enumerate(marks)
@@ -53,7 +54,12 @@ def lengths(
                 "y": {
                     "field": "n",
                     "type": "quantitative",
-                    "axis": {"title": labels["count"], "tickCount": 5, "format": ",d"},
+                    "axis": {
+                        "title": labels["count"],
+                        "tickCount": 5,
+                        **({"values": list(range(most + 1))} if most < 5 else {}),
+                        "format": ",d",
+                    },
                 },
                 "y2": {"datum": 0},
             },
@@ -126,7 +132,12 @@ def gain_by_slots(
         "field": "slots",
         "type": "quantitative",
         "scale": {"type": "log", "base": 2, "domain": [every[0], every[-1]], "nice": False},
-        "axis": {"title": labels["axis"], "values": sorted(bound) or every, "format": "d"},
+        "axis": {
+            "title": labels["axis"],
+            "values": sorted(bound) or every,
+            "format": "d",
+            "offset": 8,
+        },
     }
     y_scale = {"domain": [min(1, *(v for v in [*in_order.values(), 1.0])), top], "nice": True}
     y = {
@@ -238,7 +249,7 @@ def latency_by_load(
         "field": "load",
         "type": "quantitative",
         "scale": {"type": "log", "base": 2, "domain": [loads[0], loads[-1]], "nice": False},
-        "axis": {"title": labels["axis"], "values": loads, "format": "~g"},
+        "axis": {"title": labels["axis"], "values": loads, "format": "~g", "offset": 8},
     }
     y = {
         "field": "value",

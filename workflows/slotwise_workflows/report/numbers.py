@@ -43,12 +43,20 @@ def times(value: float, decimals: int = 2) -> str:
 def percent(share: float) -> str:
     """A fraction of one as a percentage without its sign: finer only near 0 and 100."""
     value = 100 * share
+    if abs(value) < 1e-9:  # what floating-point subtraction leaves of nothing
+        return "0"
     if value != 0 and abs(value) < 0.1:
         return "<0.1" if value > 0 else ">-0.1"
     if 99.95 <= value < 100:
         return ">99.9"
     fine = (abs(value) < 9.95 or 99 < value < 100) and value != round(value)
     return f"{value:,.1f}" if fine else f"{value:,.0f}"
+
+
+def setting(value: float) -> str:
+    """A number that somebody set or could set: three significant digits, no trailing zeros."""
+    text = significant(value)
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def count(value: float) -> str:

@@ -47,21 +47,21 @@ def _panel(
     for o in _bounded([o for o in occupancies if o.slot < drawn], span):
         rows += _stretch(o.slot, o.start_s, o.own_end_s, span, labels["busy"])
         rows += _stretch(o.slot, o.own_end_s, o.held_until_s, span, labels["held"])
-    colour = {
+    colour: Spec = {
         "field": "state",
         "type": "nominal",
         "scale": {
             "domain": [labels["busy"], labels["held"], labels["empty"]],
             "range": ["#2f7391", "url(#held)", "#ffffff"],
         },
-        "legend": {"symbolType": "square", "symbolStrokeColor": "#7b8793"} if first else None,
+        "legend": {"symbolType": "square"} if first else None,
     }
     return {
         "title": title,
         "width": WIDTH,
         "height": drawn * (15 if drawn <= 8 else 10),
         "data": {"values": rows},
-        "mark": {"type": "rect", "strokeWidth": 0.5, "stroke": "#b9c1c9"},
+        "mark": {"type": "rect", "strokeWidth": 0.6},
         "encoding": {
             "x": {
                 "field": "from",
@@ -77,6 +77,7 @@ def _panel(
                 "axis": {"title": labels["slot"], "labelFontSize": 10 if drawn <= 8 else 8},
             },
             "fill": colour,
+            "stroke": {**colour, "scale": {**colour["scale"], "range": ["#fff", BATCH, "#7f8b96"]}},
         },
     }
 

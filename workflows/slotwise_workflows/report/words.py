@@ -164,7 +164,7 @@ _DIGITS: Mapping[str, Callable[[float, int], tuple[str, str]]] = {
     "times": lambda v, d: (numbers.times(v, d), "times"),
     "percent": lambda v, _: (numbers.percent(v), "percent"),
     "seconds": _seconds,
-    "milliseconds": lambda v, _: (numbers.significant(v), "milliseconds"),
+    "milliseconds": lambda v, _: (numbers.setting(v), "milliseconds"),
     "hours": lambda v, _: _seconds(3600 * v, 0),
     "factor": lambda v, _: (numbers.plain(v), "times"),
     "tokens": lambda v, _: (numbers.significant(v) if v % 1 else numbers.count(v), "tokens"),
@@ -172,7 +172,7 @@ _DIGITS: Mapping[str, Callable[[float, int], tuple[str, str]]] = {
     "count": lambda v, _: (numbers.count(v), "none"),
     "number": lambda v, _: (numbers.plain(v), "none"),
     "digits": lambda v, _: (numbers.significant(v), "none"),
-    "tenths": lambda v, _: (f"{v:,.0f}" if v >= 10 else f"{v:.1f}", "none"),
+    "tenths": lambda v, _: (f"{v:,.0f}" if v >= 10 or v < 0.05 else f"{v:.1f}", "none"),
     "text": lambda v, _: (numbers.plain(v), "none"),
 }
 

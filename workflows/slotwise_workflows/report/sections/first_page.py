@@ -16,6 +16,7 @@ from slotwise_workflows.report.document import (
     Section,
     Table,
 )
+from slotwise_workflows.report.numbers import DASH
 from slotwise_workflows.report.words import Words, clean
 from slotwise_workflows.result import Diagnosis, Result
 
@@ -83,12 +84,13 @@ def numbers(diagnosis: Diagnosis, words: Words) -> Section:
     batch = reading.baseline(diagnosis)
     strained = reading.overloaded(diagnosis, batch)
     second = _longest(diagnosis, words)
+    first, third = _idle(diagnosis, batch, words), _capacity(diagnosis, batch, words)
     if _shows_latency(diagnosis, batch):
         second = _latency(diagnosis, batch, words)
     three = KeyNumbers(
         now=words("page.now"),
         after=words("page.after"),
-        items=(_idle(diagnosis, batch, words), second, _capacity(diagnosis, batch, words)),
+        items=_sample(diagnosis, words) if not diagnosis.policies else (first, second, third),
     )
     blocks: list[Block] = [three]
     blocks += _load(diagnosis, batch, words)
@@ -101,7 +103,7 @@ def numbers(diagnosis: Diagnosis, words: Words) -> Section:
     else:
         why = words(reading.why_no_waiting(diagnosis))
         blocks.append(Paragraph(words("numbers.no_waiting", why=why)))
-    if diagnosis.slots_is_range:
+    if diagnosis.slots_is_range and diagnosis.policies:
         text = words("numbers.slots_range", slots=diagnosis.slots)
         blocks.append(Paragraph(text, "assumed", words("label.assumed")))
     return Section("numbers", words("numbers.title"), tuple(blocks))
@@ -118,7 +120,23 @@ def _shows_latency(diagnosis: Diagnosis, batch: str) -> bool:
 
 
 def _item(words: Words, name: str, now: str, after: str, interval: str, label: Label) -> KeyNumber:
+    if now == DASH:
+        label = ""
     return KeyNumber(words(name), now, after, interval, label, reading.label_word(words, label))
+
+
+def _sample(diagnosis: Diagnosis, words: Words) -> tuple[KeyNumber, ...]:
+    """What there is where nothing could be simulated: the sample and what it lacks."""
+    own = diagnosis.output_tokens
+    needed = words("numbers.requests_needed", needed=reading.P95_REQUESTS)
+    only = words("numbers.sample_only")
+    requests = words.number(diagnosis.requests, "count")
+    cv = words.number(own.cv, "number")
+    return (
+        _item(words, "numbers.requests", requests, "", needed, "measured"),
+        _item(words, "numbers.mean", words.number(own.mean, "tokens"), "", only, "measured"),
+        _item(words, "numbers.cv", cv, "", only, "measured"),
+    )
 
 
 def _idle(diagnosis: Diagnosis, batch: str, words: Words) -> KeyNumber:

@@ -77,7 +77,7 @@ def provenance(own: Provenance, words: Words) -> Section:
     ]
     if own.inputs:
         files = [
-            (clean(file.name, _LONG), words.number(file.bytes, "count"), clean(file.sha256))
+            (clean(file.name, 80), words.number(file.bytes, "count"), clean(file.sha256))
             for file in own.inputs[:_MAX_FILES]
         ]
         if len(own.inputs) > _MAX_FILES:

@@ -18,6 +18,7 @@ from slotwise_workflows.report.words import Words
 from slotwise_workflows.result import Diagnosis, Result, WhatIf
 
 _CHANGE = {"adopt", "conditional", "marginal"}
+_SAY_IT_THEMSELVES = {"arrivals_unknown", "replicas_unknown"}
 
 
 def what_if(diagnosis: Diagnosis, words: Words) -> Section:
@@ -137,7 +138,7 @@ def elsewhere(diagnosis: Diagnosis, words: Words) -> Section:
 def limits(diagnosis: Diagnosis, words: Words) -> Section:
     """Everything that keeps the verdict from being certain."""
     items = [reading.limit_item(words, limit) for limit in diagnosis.limits]
-    if diagnosis.waiting is None:
+    if diagnosis.waiting is None and not _SAY_IT_THEMSELVES & {x.code for x in diagnosis.limits}:
         why = words(reading.why_no_waiting(diagnosis))
         items.insert(0, Item(words("numbers.no_waiting", why=why)))
     if not items:
@@ -151,10 +152,11 @@ def rollout(result: Result, words: Words) -> Section:
         Item(words.sentence("action", action.code, action.numbers)) for action in result.actions
     )
     blocks: list[Block] = [Bullets(steps, ordered=True)] if steps else []
+    again = "rollout.again_data" if result.verdict == "insufficient_data" else "rollout.again"
     if result.gain is not None:
         text = words("rollout.prediction", gain=words.estimate(result.gain))
         blocks.append(Callout(words("rollout.predicted"), text))
-    blocks += [Paragraph(words("rollout.again")), Code(_command(result))]
+    blocks += [Paragraph(words(again)), Code(_command(result))]
     title = "rollout.title" if result.verdict in _CHANGE else "rollout.title_no"
     return Section("rollout", words(title), tuple(blocks))
 

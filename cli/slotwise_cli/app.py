@@ -23,7 +23,7 @@ from slotwise_cli import (
     sweep,
 )
 from slotwise_cli.console import prepare_streams
-from slotwise_cli.faults import Commands
+from slotwise_cli.faults import Commands, keep_interrupts
 
 GREETING = """slotwise: will continuous batching help your traffic?
 
@@ -100,4 +100,5 @@ app.add_typer(_bundle, name="bundle")
 def main() -> None:
     """Runs the command line and exits with its code."""
     prepare_streams()
+    keep_interrupts()
     app()

@@ -76,9 +76,10 @@ def _ask(language: Literal["ja", "en"]) -> Mapping[str, str | None]:
     answers: dict[str, str | None] = {}
     for question in asked.questions:
         while question.key not in answers:
-            said = typer.prompt(question.text, default="", show_default=False, err=True)
+            # Not typer.prompt, which leaves a blank on standard output, where the file may go.
+            typer.echo(f"{question.text} ", nl=False, err=True)
             try:
-                answers[question.key] = asked.parse(question, said)
+                answers[question.key] = asked.parse(question, input())
             except ValueError as error:
                 typer.echo(str(error), err=True)
     return answers

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,6 +66,23 @@ def exit_codes(*, debug: bool) -> Iterator[None]:
         raise typer.Exit(0) from None
     except Exception as error:
         raise _exit(_internal(error), 1, debug=debug) from None
+
+
+def keep_interrupts() -> None:
+    """Lets Ctrl-C through where compiled code calls back into Python.
+
+    There an exception cannot rise: Python would print it and go on as if nothing was pressed. It
+    is raised again in the main thread a moment later, when the callback has returned.
+    """
+    default = sys.unraisablehook
+
+    def again(unraisable: sys.UnraisableHookArgs) -> None:
+        if isinstance(unraisable.exc_value, KeyboardInterrupt):
+            threading.Timer(0.05, _thread.interrupt_main).start()
+        else:
+            default(unraisable)
+
+    sys.unraisablehook = again
 
 
 def _exit(line: str, code: int, *, debug: bool) -> typer.Exit:

@@ -21,6 +21,9 @@ server: {slots: 4, cost: {ms_per_token: 5}}
 """
 
 
+MAIN = "from slotwise_cli.app import main; main()"
+
+
 @dataclass(frozen=True)
 class Said:
     """What a command left: exit code and both streams."""
@@ -49,8 +52,8 @@ def cli(capsys, monkeypatch):
 def cli_process():
     """Calls `slotwise` as a process of its own, for what only a process shows."""
 
-    def call(*words, environment=None, **options):
-        command = [sys.executable, "-c", "from slotwise_cli.app import main; main()"]
+    def call(*words, script=MAIN, environment=None, **options):
+        command = [sys.executable, "-c", script]
         return subprocess.run(
             [*command, *(str(word) for word in words)],
             env={**os.environ, **(environment or {})},

@@ -191,3 +191,19 @@ def test_ctrl_c_ends_with_130():
         assert process.wait(60) == 130
     assert out == b""
     assert err.rstrip().endswith(b"cancelled")
+
+
+def test_ctrl_c_inside_a_callback_of_compiled_code_is_not_lost(cli_process):
+    # An exception in a callback cannot rise through C; `atexit`, `ctypes` and llvmlite alike.
+    ended = cli_process(
+        script=(
+            "import ctypes, time\n"
+            "from slotwise_cli.faults import exit_codes, keep_interrupts\n"
+            "def press():\n    raise KeyboardInterrupt\n"
+            "keep_interrupts()\n"
+            "with exit_codes(debug=False):\n"
+            "    ctypes.CFUNCTYPE(None)(press)()\n"
+            "    for _ in range(600):\n        time.sleep(0.1)\n"
+        )
+    )
+    assert ended.stderr.splitlines()[0] == b"cancelled"

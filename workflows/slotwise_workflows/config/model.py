@@ -7,98 +7,32 @@ page and the JSON Schema are checked against them.
 
 from __future__ import annotations
 
-import math
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    GetJsonSchemaHandler,
     PrivateAttr,
-    SerializerFunctionWrapHandler,
     ValidationInfo,
     field_validator,
-    model_serializer,
     model_validator,
 )
 
+from slotwise_workflows.config.base import (
+    Config,
+    Count,
+    NotNegative,
+    OneOf,
+    Positive,
+    Tokens,
+    Words,
+    integral,
+)
 from slotwise_workflows.recommend.thresholds import Thresholds
 
 SCHEMA_ID = "https://slotwise.invalid/schema/workload/v1.json"
 MOST_REQUESTS = 100_000_000
-
-
-def _integral(value: Any) -> Any:
-    """``1e3`` is a float to YAML and a whole number to whoever wrote it."""
-    if isinstance(value, float) and math.isfinite(value) and value == int(value):
-        return int(value)
-    return value
-
-
-def _one_or_many(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else value
-
-
-Whole = Annotated[int, BeforeValidator(_integral)]
-Count = Annotated[int, Field(ge=1), BeforeValidator(_integral)]
-Tokens = Annotated[int, Field(ge=0, le=10_000_000), BeforeValidator(_integral)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-# Lists of YAML become tuples; strict validation would refuse them otherwise.
-Words = Annotated[
-    tuple[str, ...],
-    BeforeValidator(_one_or_many),
-    Field(strict=False, json_schema_extra={"type": ["array", "string"]}),
-]
-
-
-class Config(BaseModel):
-    """Strict and frozen; unknown keys are refused, null is the same as left out."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _null_is_left_out(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
-            return {} if data is None else data
-        return {k: v for k, v in data.items() if v is not None or k not in cls.model_fields}
-
-
-class OneOf(Config):
-    """A choice: exactly one of the keys is there, and only that one is written out again."""
-
-    words: ClassVar[tuple[str, ...]] = ()  # keys that may stand alone, as words
-
-    @model_serializer(mode="wrap")
-    def _chosen(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: value for key, value in serialize(self).items() if value is not None}
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, core_schema: Any, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        """The schema says "one of" too; ``weight`` of a mixture's part stands beside the choice."""
-        schema = handler.resolve_ref_schema(handler(core_schema))
-        choices = [name for name in cls.model_fields if name != "weight"]
-        schema["oneOf"] = [{"required": [name]} for name in choices]
-        if cls.words:
-            return {
-                "anyOf": [{"enum": list(cls.words)}, schema],
-                "description": schema["description"],
-            }
-        return schema
-
-    @model_validator(mode="after")
-    def _exactly_one(self) -> OneOf:
-        names = list(type(self).model_fields)
-        there = [name for name in names if getattr(self, name) is not None]
-        if len(there) != 1:
-            found = "none is there" if not there else f"{' and '.join(there)} are there"
-            raise ValueError(f"needs exactly one of {', '.join(names)}; {found}")
-        return self
 
 
 class Log(Config):
@@ -219,16 +153,9 @@ class SimpleLengths(OneOf):
 class Component(SimpleLengths):
     """One part of a mixture: its weight beside its distribution."""
 
-    weight: Positive = Field(description="share of the requests, relative to the other weights")
+    beside = ("weight",)
 
-    @model_validator(mode="after")
-    def _exactly_one(self) -> Component:
-        names = [name for name in type(self).model_fields if name != "weight"]
-        there = [name for name in names if getattr(self, name) is not None]
-        if len(there) != 1:
-            found = "none is there" if not there else f"{' and '.join(there)} are there"
-            raise ValueError(f"needs exactly one of {', '.join(names)}; {found}")
-        return self
+    weight: Positive = Field(description="share of the requests, relative to the other weights")
 
 
 class Lengths(SimpleLengths):
@@ -248,7 +175,7 @@ class Lengths(SimpleLengths):
 class Synthetic(Config):
     """Made-up traffic."""
 
-    requests: Annotated[int, Field(ge=1, le=MOST_REQUESTS), BeforeValidator(_integral)] = Field(
+    requests: Annotated[int, Field(ge=1, le=MOST_REQUESTS), BeforeValidator(integral)] = Field(
         description="how many requests"
     )
     arrivals: Arrivals = Field(description="how they arrive")
@@ -323,13 +250,13 @@ class Server(Config):
     mode: Literal["online", "offline"] | None = Field(
         None, description="users wait, or a job is to be finished; inferred if left out"
     )
-    replicas: Annotated[int, Field(ge=1, le=10_000), BeforeValidator(_integral)] | None = Field(
+    replicas: Annotated[int, Field(ge=1, le=10_000), BeforeValidator(integral)] | None = Field(
         None, description="servers of this kind behind one balancer"
     )
     balancer: Literal["round_robin", "least_busy"] = Field(
         "round_robin", description="how requests are spread over replicas"
     )
-    slots: Annotated[int, Field(ge=1, le=65_536), BeforeValidator(_integral)] | None = Field(
+    slots: Annotated[int, Field(ge=1, le=65_536), BeforeValidator(integral)] | None = Field(
         None, description="requests one server runs at once"
     )
     cost: Cost | None = Field(None, description="what a token or an iteration costs")
@@ -408,13 +335,13 @@ class Sweep(Config):
     """A grid of servers and loads."""
 
     slots: Annotated[
-        tuple[Annotated[int, Field(ge=1, le=65_536), BeforeValidator(_integral)], ...],
+        tuple[Annotated[int, Field(ge=1, le=65_536), BeforeValidator(integral)], ...],
         Field(strict=False, min_length=1),
     ] = Field((4, 8, 16, 32), description="slots to try")
     load: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1)] = Field(
         (0.25, 0.5, 1.0, 2.0), description="times today's arrival rate"
     )
-    replications: Annotated[int, Field(ge=1, le=100_000), BeforeValidator(_integral)] = Field(
+    replications: Annotated[int, Field(ge=1, le=100_000), BeforeValidator(integral)] = Field(
         20, description="resampled traffics a point"
     )
 

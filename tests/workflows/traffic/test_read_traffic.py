@@ -281,3 +281,24 @@ def test_reconciliation_against_brute_force(tmp_path: Path, rows: list[Any]) -> 
     assert sorted(traffic.table[OUTPUT].to_list()) == sorted(want.values())
     assert traffic.excluded.get("failed", 0) == sum(r[2] == 500 for r in rows)
     assert traffic.excluded.get("duplicate", 0) == len(good) - len(want)
+
+
+def test_naive_clock_is_not_set_back_where_another_file_begins(tmp_path: Path) -> None:
+    rows = "time,completion_tokens\n2026-09-01 01:00:0{0},1\n2026-09-01 01:30:0{0},2\n"
+    logs = [put(tmp_path, f"{i}.csv", rows.format(i)) for i in range(2)]
+    traffic = read_traffic(logs)
+    assert traffic.clock == "epoch"
+    assert set(traffic.flags) == {"naive_timestamps_assumed_utc", "reordered"}
+
+
+def test_two_clocks_are_never_subtracted(tmp_path: Path) -> None:
+    log = put(
+        tmp_path,
+        "x.jsonl",
+        f'{{"ts":{DAY},"end_time":27536.5,"first_token_at":27530.1,"completion_tokens":5}}\n'
+        f'{{"ts":{DAY + 1},"end_time":27538.5,"first_token_at":27531.1,"completion_tokens":6}}\n',
+    )
+    traffic = read_traffic([log])
+    assert traffic.flags == ("two_clocks",)
+    assert traffic.table["e2e_latency"].null_count() == 2
+    assert traffic.table["gen_ai.response.time_to_first_chunk"].null_count() == 2

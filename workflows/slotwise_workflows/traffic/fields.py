@@ -105,7 +105,7 @@ def parse_nested(text: str) -> dict[str, Any] | list[Any] | None:
     if not stripped or stripped[0] not in "{[" or len(stripped) > _LONGEST_NESTED:
         return None
     try:
-        value = json.loads(stripped)
+        value = json.loads(stripped, object_pairs_hook=_once)
     except (ValueError, RecursionError):
         try:
             value = ast.literal_eval(stripped)
@@ -114,6 +114,15 @@ def parse_nested(text: str) -> dict[str, Any] | list[Any] | None:
     if isinstance(value, dict):
         return {str(key): item for key, item in value.items()}
     return value if isinstance(value, list) else None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object without its keys that are given twice: which value counts cannot be told."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen = [key for key, _ in pairs]
+        return {key: value for key, value in found.items() if seen.count(key) == 1}
+    return found
 
 
 # --- specs ---------------------------------------------------------------------------------------

@@ -26,7 +26,6 @@ Record = Mapping[str, Any]
 Progress = Callable[[int, int], None]
 
 _SAMPLE = 500
-_MOST_NOTES = 20
 _MOST_SEGMENT_COLUMNS = 8
 
 

@@ -51,7 +51,11 @@ def timing(requests: Sequence[Request], entry: Format, options: times.Options) -
     end = _column("end", [r.end for r in requests], requests, entry, options)
     first = _column("first_token", [r.first_token for r in requests], requests, entry, options)
     flags: list[str] = []
-    latency = _latencies(requests, arrival, end, flags)
+    latency = _latencies(requests, arrival, end)
+    if any(
+        c is not None and arrival is not None and c.clock != arrival.clock for c in (end, first)
+    ):
+        flags.append("two_clocks")
     nothing: list[int | None] = [None] * n
     start, clock = nothing, None
     used = arrival
@@ -153,7 +157,14 @@ def _column(
         zone=options.zone,
         utc=entry.utc,
         date_order=entry.date_order,
+        begins=frozenset(
+            i for i, (a, b) in enumerate(pairwise(requests), 1) if _file(a) != _file(b)
+        ),
     )
+
+
+def _file(request: Request) -> str:
+    return request.source.rpartition(":")[0]
 
 
 def _clock(column: times.Column, entry: Format) -> Clock:
@@ -166,14 +177,12 @@ def _latencies(
     requests: Sequence[Request],
     arrival: times.Column | None,
     end: times.Column | None,
-    flags: list[str],
 ) -> list[float | None]:
     """The duration the log names; else end minus arrival, where both are of one clock."""
     told = [r.latency if r.latency is not None and r.latency >= 0 else None for r in requests]
     if arrival is None or end is None or arrival.ambiguous or end.ambiguous:
         return told
     if arrival.clock != end.clock:
-        flags.append("two_clocks")
         return told
     return [
         seconds if seconds is not None else _between(a, b)

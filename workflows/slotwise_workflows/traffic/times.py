@@ -76,6 +76,7 @@ def resolve(
     zone: tzinfo | None = None,
     utc: bool = False,
     date_order: DateOrder = "",
+    begins: frozenset[int] = frozenset(),
 ) -> Column:
     """Reads a whole column.
 
@@ -87,6 +88,7 @@ def resolve(
         zone: The zone of times that name none; None is UTC.
         utc: Whether UTC is a fact and not an assumption.
         date_order: How ``9/1/2026`` is to be read; empty refuses to guess.
+        begins: Positions at which another file begins: no clock is set back there.
 
     Raises:
         InputError: The unit changes within the column, or dates and numbers mix.
@@ -108,7 +110,7 @@ def resolve(
             hint="convert the column to one form",
         )
     if first_date is not None:
-        column = _from_dates(dates, zone, utc=utc, date_order=date_order)
+        column = _from_dates(dates, zone, utc=utc, date_order=date_order, begins=begins)
     else:
         column = _from_numbers(numbers, place, name, unit)
     unreadable = tuple(
@@ -248,6 +250,7 @@ def _from_dates(
     *,
     utc: bool,
     date_order: DateOrder,
+    begins: frozenset[int],
 ) -> Column:
     slashed = [date for date in dates if isinstance(date, Slashed)]
     steps = [date.step_s for date in dates if date is not None]
@@ -269,15 +272,16 @@ def _from_dates(
         ns,
         "epoch",
         assumed_utc=assumed,
-        set_back=assumed and _set_back([stamp for stamp in ns if stamp is not None]),
+        set_back=assumed and _set_back(ns, begins),
         written_to_s=written_to_s,
     )
 
 
-def _set_back(ns: Sequence[int]) -> bool:
+def _set_back(ns: Sequence[int | None], begins: frozenset[int]) -> bool:
     """Rising times with one step back of at most an hour: a clock put back to winter time."""
-    back = [a - b for a, b in pairwise(ns) if b < a]
-    return len(back) == 1 and len(ns) > 2 and back[0] <= 3600 * SECOND
+    known = [(i, stamp) for i, stamp in enumerate(ns) if stamp is not None]
+    back = [a - b for (_, a), (i, b) in pairwise(known) if b < a and i not in begins]
+    return len(back) == 1 and len(known) > 2 and back[0] <= 3600 * SECOND
 
 
 def _in_zone(dates: Sequence[Date | None], zone: tzinfo) -> list[int | None]:

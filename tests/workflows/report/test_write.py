@@ -8,6 +8,7 @@ import pytest
 
 from slotwise_workflows.errors import UsageError
 from slotwise_workflows.report import write_report
+from slotwise_workflows.report.csv_tables import csv_tables
 from slotwise_workflows.result import Result
 
 
@@ -68,3 +69,16 @@ def test_writing_twice_gives_the_same_bytes(
         p: p.read_bytes() for p in write_report(make_result("adopt"), tmp_path, language="ja")
     }
     assert first == second
+
+
+def test_every_table_and_column_is_documented(make_result: Callable[..., Result]) -> None:
+    page = Path(__file__).parents[3] / "docs" / "reference" / "report.md"
+    lines = page.read_text(encoding="utf-8").splitlines()
+    documented = {line.split("`")[1]: line for line in lines if line.startswith("| `")}
+    tables = csv_tables(make_result("several_models"))
+    for name, (columns, _) in tables.items():
+        for column in columns:
+            assert f"`{column}`" in documented[f"{name}.csv"]
+    assert {n for n in documented if n.endswith(".csv") and "*" not in n} == {
+        f"{name}.csv" for name in tables
+    }

@@ -224,12 +224,10 @@ def fact_value(own: Fact, words: Words) -> str:
     shown = words.number(own.value, kind) + unit
     if own.low is None or own.high is None:
         return shown
-    return words(
-        "format.value_range",
-        value=shown,
-        low=words.number(own.low, kind),
-        high=words.number(own.high, kind),
-    )
+    low, high = words.number(own.low, kind), words.number(own.high, kind)
+    if low == high:
+        return shown
+    return words("format.value_range", value=shown, low=low, high=high)
 
 
 def _thresholds(thresholds: dict[str, float], words: Words) -> Table:

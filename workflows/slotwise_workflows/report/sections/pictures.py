@@ -96,6 +96,9 @@ def _timeline_title(timeline: Timeline, words: Words) -> str:
     continuous = timeline.idle_slot_s.get("continuous", 0.0)
     share = batch / (timeline.slots * timeline.span_s)
     if share > 0.1 and batch - continuous < 0.1 * batch:
+        held = _held_s(timeline)
+        if held > 0.05 * timeline.slots * timeline.span_s:
+            return words("timeline.title_held", slots=timeline.slots, held=held)
         return words("timeline.title_light", share=share)
     in_minutes = max(batch, continuous) >= 600
     scale = 60.0 if in_minutes else 1.0
@@ -105,6 +108,14 @@ def _timeline_title(timeline: Timeline, words: Words) -> str:
         static=batch / scale,
         continuous=continuous / scale,
         unit=words("timeline.minutes" if in_minutes else "timeline.seconds"),
+    )
+
+
+def _held_s(timeline: Timeline) -> float:
+    """Slot-seconds in the window for which batch-at-once holds slots whose answer has ended."""
+    return sum(
+        max(0.0, min(o.held_until_s, timeline.span_s) - max(o.own_end_s, 0.0))
+        for o in timeline.static
     )
 
 

@@ -41,6 +41,10 @@ def data(result: Result, words: Words) -> Section:
         _quality(own, words),
         _lengths(own, words),
     ]
+    if result.arrivals is not None:
+        span, days = result.arrivals.span_s, result.arrivals.days
+        text = words("data.arrivals", span=span, days=days)
+        blocks.append(Paragraph(text, "measured", words("label.measured")))
     if own.notes:
         places = tuple(Item(clean(note, _NOTE_LENGTH)) for note in own.notes[:_MAX_NOTES])
         blocks += [Heading(words("data.notes")), Bullets(places)]

@@ -18,18 +18,11 @@ _ALL = json.loads(_ANSWERS.read_text(encoding="utf-8")) if _ANSWERS.is_file() el
 # Formats that are not read yet; their samples must not be read as something else without a word.
 _LATER = {
     "tgi_text.log": "TGI text log",
-    "tgi_json.log": "TGI JSON log",
     "sglang_text.log": "SGLang text log",
     "llamacpp_docker.log": "llama.cpp text log",
     "llamacpp_uptime.log": "llama.cpp text log",
     "kong_ai_docs.jsonl": "Kong AI log",
     "codex_rollout_ccusage_fixture.jsonl": "Codex session",
-    "perf_analyzer_profile_export.json": "perf_analyzer export",
-    "aiperf_profile_export.jsonl": "AIPerf export",
-    "portkey_export.jsonl": "Portkey export",
-    "wildchat_48m.jsonl": "WildChat",
-    "inference_perf_per_request.json": "inference-perf per-request report",
-    "envoy_ai_gateway.jsonl": "Envoy AI Gateway access log",
 }
 # Words that the refusal must say, so that it says what the log is.
 _REFUSED = {

@@ -10,7 +10,8 @@ A *spec* is a path, or a little more::
     input_tokens + cache_read_input_tokens      the first term must be there, others may be missing
     last_token_ts - queued_ts                   all terms must be there
     usageDetails.output*                        the sum of every key that starts so
-    inference_time / time_per_token             a ratio
+    inference_time / time_per_token             a ratio of durations, as a whole number
+    response_timestamps.-1                      an item of a list by its position
     "time [s]"                                  a path that looks like more than one
 
 Nothing is ever evaluated: a Python dict's repr is read as a literal, never as code.
@@ -71,6 +72,8 @@ def lookup(record: Any, path: str, depth: int = 0) -> Any:
         nested = parse_nested(record)
         return None if nested is None else lookup(nested, path, depth + 1)
     if isinstance(record, list):
+        if path.lstrip("-").isdecimal():
+            return record[int(path)] if -len(record) <= int(path) < len(record) else None
         found = (lookup(item, path, depth + 1) for item in record)
         return next((value for value in found if value is not None), None)
     return None
@@ -177,6 +180,8 @@ def _getter(spec: str, convert: Callable[[Any], Any]) -> Getter:
         if "." not in path:
             return lambda record: convert(record.get(path))
         return lambda record: convert(lookup(record, path))
+    if terms[1][0] == "/":
+        return lambda record: _ratio(record, terms[0][1], terms[1][1])
     return lambda record: _combine(terms, record, convert)
 
 
@@ -192,15 +197,13 @@ def _combine(
             if sign == "+":
                 continue
             return None
-        if sign == "+":
-            total = total + value
-        elif sign == "-":
-            total = total - value
-        else:
-            total = total / value if value else None
-            if total is None:
-                return None
+        total = total + value if sign == "+" else total - value
     return total
+
+
+def _ratio(record: Record, above: str, below: str) -> int | None:
+    a, b = seconds(lookup(record, above)), seconds(lookup(record, below))
+    return round(a / b) if a and b and a / b < MOST_TOKENS else None
 
 
 def _sum_of_prefix(record: Record, path: str, convert: Callable[[Any], Any]) -> Any:

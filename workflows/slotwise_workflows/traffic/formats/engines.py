@@ -139,6 +139,23 @@ SGLANG_JSON_LOG = Format(
     engine="batches",
 )
 
+TGI_JSON_LOG = Format(
+    id="tgi_json_log",
+    title="Text Generation Inference log with --json-output",
+    needs=("timestamp", "span.total_time", "span.inference_time", "span.time_per_token"),
+    fields={
+        "end": "timestamp",
+        "latency": "span.total_time",
+        # The log counts no tokens, but says how long all of them and one of them took.
+        "output_tokens": "span.inference_time / span.time_per_token",
+        "operation": "span.name",
+    },
+    utc=True,
+    failed=("level=ERROR",),
+    not_generation=("span.total_time= & level!=ERROR",),
+    engine="batches",
+)
+
 OLLAMA = Format(
     id="ollama",
     title="Ollama API answers",
@@ -164,5 +181,6 @@ FORMATS = (
     VLLM_REQUEST_METRICS,
     SGLANG_REQUEST_METRICS,
     SGLANG_JSON_LOG,
+    TGI_JSON_LOG,
     OLLAMA,
 )

@@ -142,4 +142,77 @@ OPENROUTER = Format(
     managed=True,
 )
 
-FORMATS = (OPENROUTER, LITELLM_SPEND, LITELLM_STANDARD, LANGFUSE, OTEL_GENAI)
+HELICONE = Format(
+    id="helicone",
+    title="Helicone request export",
+    needs=("request_created_at", "response_created_at", "completion_tokens"),
+    fields={
+        "request_id": ("response_id", "request_id"),
+        "arrival": "request_created_at",
+        "latency": ("latency [ms]", "delay_ms [ms]"),
+        "ttft": "time_to_first_token [ms]",
+        "prompt_tokens": "prompt_tokens",
+        "output_tokens": "completion_tokens",
+        "model": ("model", "response_model", "request_model"),
+        "provider": "provider",
+        "path": "request_path",
+        "status": "response_status",
+    },
+    utc=True,
+)
+
+PORTKEY = Format(
+    id="portkey",
+    title="Portkey log export",
+    needs=("created_at", "req_units", "res_units", "response_time"),
+    fields={
+        "request_id": "id",
+        "end": "created_at",
+        "latency": "response_time [ms]",
+        "prompt_tokens": "req_units",
+        "output_tokens": "res_units",
+        "model": "ai_model",
+        "provider": "ai_org",
+        "conversation": "trace_id",
+        "path": "request_url",
+        "stream": "stream_mode",
+        "status": "response_status_code",
+        "cache_hit": "cache_status",
+    },
+    utc=True,
+    failed=("is_success=0", "is_success=false"),
+)
+
+ENVOY_AI = Format(
+    id="envoy_ai_gateway",
+    title="Envoy AI Gateway access log",
+    needs=(
+        "start_time",
+        "response_code",
+        "gen_ai.usage.output_tokens|genai_tokens_output",
+    ),
+    fields={
+        "request_id": "x-request-id",
+        "arrival": "start_time",
+        "latency": "duration [ms]",
+        "prompt_tokens": ("gen_ai.usage.input_tokens", "genai_tokens_input"),
+        "output_tokens": ("gen_ai.usage.output_tokens", "genai_tokens_output"),
+        "model": ("gen_ai.request.model", "genai_model_name"),
+        "response_model": "gen_ai.response.model",
+        "path": ("x-envoy-origin-path", "path"),
+        "user_agent": "user-agent",
+        "status": "response_code",
+    },
+    not_generation=("mcp.method.name!=",),
+)
+
+FORMATS = (
+    LITELLM_SPEND,
+    LITELLM_STANDARD,
+    LANGFUSE,
+    OTEL_GENAI,
+    OPENROUTER,
+    HELICONE,
+    PORTKEY,
+    ENVOY_AI,
+)

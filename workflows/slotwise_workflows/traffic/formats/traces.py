@@ -115,6 +115,24 @@ SPLITWISE = Format(
     time_unit="s",
 )
 
+WILDCHAT = Format(
+    id="wildchat",
+    title="WildChat conversations with usage",
+    needs=("^.conversation_hash", "created", "usage.completion_tokens"),
+    unpack=each("conversation", only=("role", "assistant")),
+    fields={
+        "request_id": "openai_id",
+        "arrival": "created",
+        "prompt_tokens": "usage.prompt_tokens",
+        "output_tokens": "usage.completion_tokens",
+        "reasoning_tokens": "usage.completion_tokens_details.reasoning_tokens",
+        "total_tokens": "usage.total_tokens",
+        "response_model": "^.model",
+        "conversation": "^.conversation_hash",
+    },
+    managed=True,
+)
+
 FORMATS = (
     AZURE_LLM_TRACE,
     BURSTGPT,
@@ -124,4 +142,5 @@ FORMATS = (
     AIBRIX,
     VIDUR,
     SPLITWISE,
+    WILDCHAT,
 )

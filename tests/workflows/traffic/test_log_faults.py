@@ -354,3 +354,53 @@ def test_key_given_twice_is_no_value(tmp_path: Path) -> None:
     assert traffic.excluded == {"unparsable": 1}
     assert traffic.flags == ("duplicate_keys",)
     assert "log.csv:2" in traffic.notes[0]
+
+
+def test_counter_that_starts_again_is_no_duplicate(tmp_path: Path) -> None:
+    text = (
+        "id,ts,completion_tokens\n7,1788220800,88\n8,1788220801,10\n"
+        "7,1788220900,30\n7,1788220900,30\n"
+    )
+    traffic = read(text, tmp_path)
+    assert traffic.table["gen_ai.usage.output_tokens"].to_list() == [88, 10, 30]
+    assert traffic.excluded == {"duplicate": 1}
+
+
+def test_first_token_of_a_call_that_was_not_streamed_says_nothing(tmp_path: Path) -> None:
+    text = (
+        "ts,stream,latency_ms,ttft_ms,completion_tokens\n"
+        "1788220800,true,2000,250,100\n"  # streamed
+        "1788220801,false,2000,300,120\n"  # said not to be
+        "1788220802,,2000,2000,80\n"  # several tokens, the first with the last
+        "1788220803,,2000,2000,1\n"  # one token: its first is its last
+        "1788220804,,2000,0,80\n"  # not measured
+    )
+    traffic = read(text, tmp_path)
+    assert traffic.table["gen_ai.response.time_to_first_chunk"].to_list() == [
+        *(0.25, None, None, 2.0, None)
+    ]
+
+
+def test_first_token_that_comes_with_the_end_was_not_streamed(tmp_path: Path) -> None:
+    text = (
+        "startTime,endTime,completionStartTime,stream,completion_tokens\n"
+        "2026-09-01T00:00:00Z,2026-09-01T00:00:02Z,2026-09-01T00:00:02Z,true,20\n"
+        "2026-09-01T00:00:01Z,2026-09-01T00:00:02Z,2026-09-01T00:00:01.5Z,true,20\n"
+    )
+    traffic = read(text, tmp_path)
+    assert traffic.table["gen_ai.response.time_to_first_chunk"].to_list() == [None, 0.5]
+    assert traffic.table["e2e_latency"].to_list() == [2.0, 1.0]
+
+
+def test_few_missing_counts_are_no_bias(tmp_path: Path) -> None:
+    rows = [f"{DAY + i},{'true' if i % 2 else 'false'},{10 + i}" for i in range(40)]
+    rows += [f"{DAY + 40 + i},true," for i in range(3)]
+    traffic = read("ts,stream,completion_tokens\n" + "\n".join(rows) + "\n", tmp_path)
+    assert traffic.excluded == {"no_output": 3}
+    assert traffic.flags == ()
+
+
+def test_model_whose_counts_are_missing_biases_the_rest(tmp_path: Path) -> None:
+    rows = [f"{DAY + i},a,{10 + i}" for i in range(4)] + [f"{DAY + 4 + i},b," for i in range(3)]
+    traffic = read("ts,model,completion_tokens\n" + "\n".join(rows) + "\n", tmp_path)
+    assert traffic.flags == ("biased_missing:model",)

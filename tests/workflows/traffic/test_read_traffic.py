@@ -25,7 +25,7 @@ MAP = {"arrival": "t_ms", "output_tokens": "out", "prompt_tokens": "in", "max_to
 
 def put(folder: Path, name: str, text: str) -> str:
     path = folder / name
-    path.write_text(text, encoding="utf-8")
+    path.write_bytes(text.encode())
     return str(path)
 
 

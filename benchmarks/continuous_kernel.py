@@ -68,7 +68,7 @@ def time_kernel(workload: Workload, slots: int) -> Timing:
     """The compiled loop, from tokens to starts and ends."""
 
     def run() -> tuple[np.ndarray, np.ndarray]:
-        service_s = workload.output_tokens * MS_PER_TOKEN
+        service_s = np.multiply(workload.output_tokens, MS_PER_TOKEN, dtype=np.float64)
         service_s /= 1000
         return kernels.continuous_slots(workload.arrival_s, service_s, slots)
 

@@ -98,7 +98,7 @@ def _serve_per_token(
     arrival_s: Floats, output_tokens: Ints, policy: Policy, ms_per_token: float, slots: int
 ) -> _Served:
     """Requests that take the same time in a slot whatever runs beside them."""
-    service_s = output_tokens * ms_per_token
+    service_s: Floats = np.multiply(output_tokens, ms_per_token, dtype=np.float64)
     service_s /= 1000
     start_s, held_until_s = _fill(arrival_s, service_s, policy, slots)
     own_end_s = start_s + service_s

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 import numpy as np
-from scipy import ndimage, sparse, special
+from scipy import sparse, special
 
 from slotwise_sim.bootstrap import block_length, interval, resampled_counts
 from slotwise_sim.workload import Floats, Ints
@@ -249,8 +249,11 @@ def _held_and_worked(tokens: Ints, slots: int) -> tuple[Floats, Floats]:
     n = len(tokens)
     if not 1 <= slots <= n:
         raise ValueError(f"{n} requests do not fill one batch of {slots}")
-    # The filter's window is centred; its values from `slots // 2` on are those of whole windows.
-    longest = ndimage.maximum_filter1d(tokens, slots)[slots // 2 :][: n - slots + 1]
+    longest, covered = tokens, 1  # the longest of every run of `covered` requests
+    while covered < slots:
+        step = min(covered, slots - covered)
+        longest = np.maximum(longest[:-step], longest[step:])
+        covered += step
     total = np.cumsum(np.concatenate([[0], tokens]))
     worked = total[slots:] - total[:-slots]
     return slots * longest.astype(np.float64), worked.astype(np.float64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.model import Baseline, Plan, Sizes
 
@@ -113,5 +115,5 @@ def plan_text(plan: Plan, *, url: str, api: str, model: str | None, has_key: boo
 
 
 def _is_local(url: str) -> bool:
-    host = url.removeprefix("http://").split("/")[0].rsplit(":", 1)[0].strip("[]")
+    host = urlsplit(url).hostname or ""
     return host in {"localhost", "::1"} or host.startswith("127.")

@@ -12,6 +12,7 @@ import httpx
 import numpy as np
 
 from slotwise_workflows.errors import EndpointError, UsageError
+from slotwise_workflows.probe.baseline import measure
 from slotwise_workflows.probe.chunks import model_names
 from slotwise_workflows.probe.classify import classify_trial, conclude
 from slotwise_workflows.probe.client import Clock, Connection, ask, new_client
@@ -25,8 +26,6 @@ from slotwise_workflows.probe.target import Target, targets
 OnTrial = Callable[[int, int], None]
 """Told how many trials are done, of how many."""
 
-_BUFFERED_FROM = 0.8
-"""First token after this share of the answer's time: the tokens were held back to the end."""
 _LARGEST_LIST = 1 << 20
 _MODELS_S = 15.0
 
@@ -87,7 +86,7 @@ async def _probe(
             model = await _only_model(client, candidates[0])
         connection = Connection(client, candidates[0], model, True, clock, deadline)
         connection, first, tries = await _baseline(connection, candidates, rng)
-        baseline = _measure(first)
+        baseline = measure(first)
         sizes = size_trial(plan, baseline)
         samples = [first]
         trials = []
@@ -164,31 +163,6 @@ async def _baseline(
             connection = replace(connection, usage=False)
         else:
             raise endpoint_error(sample.fault, where=connection.target.shown, status=sample.status)
-
-
-def _measure(sample: Sample) -> Baseline:
-    """What a request alone takes.
-
-    The time per token is that between the first and the last token where they are seen, else the
-    whole time over the tokens. Without the server's count, the tokens asked for stand in.
-
-    Raises:
-        EndpointError: Its times say nothing.
-    """
-    if sample.first_token_ns is None or sample.last_token_ns is None:
-        raise EndpointError("the endpoint's first answer holds no token")
-    ttft_s = (sample.first_token_ns - sample.sent_ns) / 1e9
-    latency_s = (sample.last_token_ns - sample.sent_ns) / 1e9
-    tokens = sample.output_tokens or sample.asked_tokens
-    streams = sample.streamed and tokens > 1 and ttft_s < _BUFFERED_FROM * latency_s
-    spent_s = (latency_s - ttft_s) / (tokens - 1) if streams else latency_s / tokens
-    return Baseline(
-        ttft_s=ttft_s,
-        latency_s=latency_s,
-        output_tokens=sample.output_tokens,
-        seconds_per_token=max(spent_s, 1e-6),
-        streams=streams,
-    )
 
 
 async def _only_model(client: httpx.AsyncClient, target: Target) -> str | None:

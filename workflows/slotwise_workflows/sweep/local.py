@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import signal
 from collections.abc import Sequence
@@ -16,7 +17,10 @@ LARGE = 20_000_000
 """Simulated requests from which further processes pay: below, starting them takes longer."""
 
 TASKS_PER_WORKER = 8
-"""Batches small enough that no worker ends long after the others, or after an interrupt."""
+"""Batches small enough that no worker ends long after the others."""
+
+LARGEST_TASK = 4_000_000
+"""Simulated requests of a batch, about a second's: an interrupt waits for the batches begun."""
 
 
 def run_local(
@@ -66,14 +70,13 @@ def run_processes(
     """
     rows: list[Row] = []
     done = 0
+    by_size = math.ceil(simulated_requests(scenario, grid) / LARGEST_TASK)
+    batches = deal(grid, max(workers * TASKS_PER_WORKER, by_size))
     pool = ProcessPoolExecutor(
         workers, mp_context=multiprocessing.get_context("spawn"), initializer=_leave_interrupts
     )
     try:
-        running = {
-            pool.submit(run_points, scenario, batch): len(batch)
-            for batch in deal(grid, workers * TASKS_PER_WORKER)
-        }
+        running = {pool.submit(run_points, scenario, batch): len(batch) for batch in batches}
         for future in as_completed(running):
             rows.extend(future.result())
             done += running[future]

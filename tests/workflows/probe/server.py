@@ -1,0 +1,291 @@
+"""An OpenAI-compatible server of known policy: what a probe finds is held against it.
+
+It generates words of nothing, a token a step. `Policy` says who is let in when; `Faults` what it
+does wrong. It listens on the loopback interface, on a port of its own, in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Who is let in when.
+
+    Attributes:
+        batching: continuous: at every step, while a slot is free. static: when nobody runs.
+        slots: Requests at once; 1 is serial under either.
+        release: static only: when a member's answer ends, and whether it was streamed before.
+        step_ms: How long a step takes.
+        per_seq_ms: And how much longer with each request in it; a padded batch counts all members.
+        replicas: Servers of this kind; each request goes to the one with the fewest.
+    """
+
+    batching: str = "continuous"
+    slots: int = 16
+    release: str = "own"
+    step_ms: float = 8.0
+    per_seq_ms: float = 0.0
+    replicas: int = 1
+
+
+@dataclass(frozen=True)
+class Faults:
+    """What the server does wrong, or otherwise than others."""
+
+    key: str | None = None  # refuses every other one
+    fail: dict[int, int] = field(default_factory=dict)  # status by number of request, from 1
+    location: str = ""
+    chat: bool = True
+    completions: bool = True
+    models: tuple[str, ...] = ("test-model",)
+    stream: bool = True
+    stream_options: bool = True  # False: refuses them with 400
+    usage: bool = True
+    done: bool = True
+    stop_after: int | None = None  # ends by itself after so many tokens
+    error_after: int | None = None  # an error event after so many tokens
+    drop_after: int | None = None  # closes the connection after so many tokens
+    crlf: bool = False
+    comments: bool = False
+    buffer: bool = False  # a proxy that passes a stream on when it has ended
+
+
+@dataclass
+class Job:
+    tokens: int
+    padded_to: int = 0
+    out: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
+    made: int = 0
+
+
+class Engine:
+    """One server's slots and the queue before them."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.waiting: list[Job] = []
+        self.running: list[Job] = []
+        self.most = 0
+        self.wake = asyncio.Event()
+
+    @property
+    def load(self) -> int:
+        return len(self.waiting) + len(self.running)
+
+    def submit(self, job: Job) -> None:
+        self.waiting.append(job)
+        self.wake.set()
+
+    async def run(self) -> None:
+        while True:
+            if not self.running and not self.waiting:
+                self.wake.clear()
+                await self.wake.wait()
+            self.admit()
+            size = len(self.running)
+            self.most = max(self.most, size)
+            await asyncio.sleep((self.policy.step_ms + self.policy.per_seq_ms * size) / 1000)
+            self.step()
+
+    def admit(self) -> None:
+        if self.policy.batching == "static" and self.running:
+            return
+        free = self.policy.slots - len(self.running)
+        self.running += self.waiting[:free]
+        self.waiting = self.waiting[free:]
+        if self.policy.batching == "static":
+            longest = max(job.tokens for job in self.running)
+            for job in self.running:
+                job.padded_to = longest
+
+    def step(self) -> None:
+        together = self.policy.batching == "static" and self.policy.release == "batch"
+        for job in list(self.running):
+            job.made += 1
+            if job.made <= job.tokens and not together:
+                job.out.put_nowait("token")
+            if job.made >= max(job.tokens, job.padded_to):
+                self.running.remove(job)
+                if together:
+                    for _ in range(job.tokens):
+                        job.out.put_nowait("token")
+                job.out.put_nowait("end")
+            elif job.made == job.tokens and not together:
+                job.out.put_nowait("end")
+
+
+class Server:
+    """A running server.
+
+    Attributes:
+        url: Its address.
+        requests: What came in: the path, the headers and the body of each generating request.
+        most: Requests it had running at once.
+    """
+
+    def __init__(self, policy: Policy, faults: Faults) -> None:
+        self.policy = policy
+        self.faults = faults
+        self.requests: list[tuple[str, dict[str, str], dict[str, object]]] = []
+        self.engines = [Engine(policy) for _ in range(policy.replicas)]
+        self.url = ""
+
+    @property
+    def most(self) -> int:
+        return max(engine.most for engine in self.engines)
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await self.exchange(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    async def exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        method, path = head[0].partition("?")[0].split(" ")[:2]
+        headers = {name.lower(): value for name, value in (h.split(": ", 1) for h in head[1:] if h)}
+        raw = await reader.readexactly(int(headers.get("content-length", "0")))
+        faults = self.faults
+        if faults.key is not None and headers.get("authorization") != f"Bearer {faults.key}":
+            return await self.whole(writer, 401, {"error": {"message": f"bad key {headers}"}})
+        if method == "GET" and path.endswith("/models"):
+            if not faults.models:
+                return await self.whole(writer, 404, {"error": {}})
+            return await self.whole(writer, 200, {"data": [{"id": m} for m in faults.models]})
+        body = json.loads(raw)
+        self.requests.append((path, headers, body))
+        status = faults.fail.get(len(self.requests), 200)
+        known = {"/v1/chat/completions": faults.chat, "/v1/completions": faults.completions}
+        if not known.get(path, False):
+            status = 404
+        if "stream_options" in body and not faults.stream_options:
+            status = 400
+        if status != 200:
+            return await self.whole(writer, status, {"error": {"message": "no"}})
+        await self.generate(writer, body, chat="chat" in path)
+        return None
+
+    async def generate(
+        self, writer: asyncio.StreamWriter, body: dict[str, object], *, chat: bool
+    ) -> None:
+        asked = int(str(body["max_tokens"]))
+        job = Job(min(asked, self.faults.stop_after or asked))
+        min(self.engines, key=lambda engine: engine.load).submit(job)
+        streams = bool(body.get("stream")) and self.faults.stream
+        writing = Writing(writer, self.faults, chat=chat)
+        if streams:
+            writing.begin()
+        made = 0
+        while await job.out.get() == "token":
+            made += 1
+            if made == self.faults.drop_after:
+                return None
+            if made == self.faults.error_after:
+                writing.event({"error": {"message": "out of memory"}})
+                return None
+            if streams:
+                writing.token()
+                await writer.drain()
+        usage = {"prompt_tokens": 40, "completion_tokens": made}
+        if not streams:
+            message = {"message": {"content": "x"}} if chat else {"text": "x"}
+            choice = {**message, "finish_reason": "length"}
+            return await self.whole(writer, 200, {"choices": [choice], "usage": usage})
+        writing.finish(usage if "stream_options" in body and self.faults.usage else None)
+        await writer.drain()
+        return None
+
+    async def whole(self, writer: asyncio.StreamWriter, status: int, body: object) -> None:
+        content = json.dumps(body).encode()
+        location = f"location: {self.faults.location}\r\n" if 300 <= status < 400 else ""
+        writer.write(
+            f"HTTP/1.1 {status} Text\r\ncontent-type: application/json\r\n{location}"
+            f"content-length: {len(content)}\r\nconnection: close\r\n\r\n".encode()
+            + content
+        )
+        await writer.drain()
+
+
+class Writing:
+    """An event stream in the server's dialect."""
+
+    def __init__(self, writer: asyncio.StreamWriter, faults: Faults, *, chat: bool) -> None:
+        self.writer = writer
+        self.faults = faults
+        self.chat = chat
+        self.held = b""
+        self.eol = "\r\n" if faults.crlf else "\n"
+
+    def begin(self) -> None:
+        self.send(
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
+            b"connection: close\r\n\r\n"
+        )
+        if self.faults.comments:
+            self.send(f": ping{self.eol}{self.eol}".encode())
+
+    def event(self, data: object) -> None:
+        text = data if isinstance(data, str) else json.dumps(data)
+        self.send(f"data: {text}{self.eol}{self.eol}".encode())
+
+    def token(self) -> None:
+        self.event({"choices": [{"index": 0, **self.content("x"), "finish_reason": None}]})
+
+    def content(self, text: str) -> dict[str, object]:
+        return {"delta": {"content": text}} if self.chat else {"text": text}
+
+    def finish(self, usage: object) -> None:
+        self.event({"choices": [{"index": 0, **self.content(""), "finish_reason": "length"}]})
+        if usage is not None:
+            self.event({"choices": [], "usage": usage})
+        if self.faults.done:
+            self.event("[DONE]")
+        if self.held:
+            self.writer.write(self.held)
+
+    def send(self, content: bytes) -> None:
+        if self.faults.buffer:
+            self.held += content
+        else:
+            self.writer.write(content)
+
+
+@contextmanager
+def running_server(policy: Policy, faults: Faults) -> Iterator[Server]:
+    """The server, for as long as the block lasts."""
+    ready = threading.Event()
+    stop: list[asyncio.Event] = []
+    loops: list[asyncio.AbstractEventLoop] = []
+    servers: list[Server] = []
+
+    async def serve() -> None:
+        server = Server(policy, faults)
+        stop.append(asyncio.Event())
+        loops.append(asyncio.get_running_loop())
+        listener = await asyncio.start_server(server.answer, "127.0.0.1", 0)
+        server.url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+        engines = [asyncio.create_task(engine.run()) for engine in server.engines]
+        servers.append(server)
+        ready.set()
+        await stop[0].wait()
+        for engine in engines:
+            engine.cancel()
+        listener.close()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    assert ready.wait(10)
+    try:
+        yield servers[0]
+    finally:
+        loops[0].call_soon_threadsafe(stop[0].set)
+        thread.join(10)

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slotwise_workflows.errors import UsageError
+from slotwise_workflows.probe.model import Baseline
+from slotwise_workflows.probe.plan import (
+    BASELINE_TOKENS,
+    BASELINE_TRIES,
+    SHORTS,
+    make_plan,
+    plan_text,
+    size_trial,
+    sizes_for,
+)
+
+
+@given(
+    st.integers(1, 9),
+    st.integers(1, 100),
+    st.integers(1, 20_000),
+    st.floats(1e-4, 60),
+    st.floats(1e-6, 5),
+    st.booleans(),
+)
+def test_no_plan_is_exceeded(
+    trials: int, requests: int, tokens: int, ttft_s: float, per_token_s: float, streams: bool
+) -> None:
+    try:
+        plan = make_plan(trials=trials, max_requests=requests, max_tokens=tokens)
+    except UsageError:
+        return
+    baseline = Baseline(
+        ttft_s=ttft_s,
+        latency_s=ttft_s,
+        output_tokens=None,
+        seconds_per_token=per_token_s,
+        streams=streams,
+    )
+    sizes = size_trial(plan, baseline)
+    assert plan.trials * sizes.total + BASELINE_TRIES * BASELINE_TOKENS <= plan.output_tokens
+    assert plan.output_tokens <= tokens
+    assert BASELINE_TRIES + plan.trials * (1 + len(sizes.shorts)) == plan.requests <= requests
+
+
+@given(st.integers(48, 100_000))
+def test_the_shorts_are_short_and_all_different(long: int) -> None:
+    shorts = sizes_for(long).shorts
+    assert len(set(shorts)) == len(shorts) == SHORTS
+    assert min(shorts) >= round(long / 8)
+    assert max(shorts) <= long / 4 + 1
+    assert list(shorts) not in (sorted(shorts), sorted(shorts, reverse=True))
+
+
+def test_the_long_request_lasts_as_planned() -> None:
+    plan = make_plan(trials=1, max_tokens=100_000, long_s=4)
+    fast = Baseline(
+        ttft_s=0.01, latency_s=0.3, output_tokens=32, seconds_per_token=0.02, streams=True
+    )
+    assert size_trial(plan, fast).long == 200
+    slow_to_begin = fast.model_copy(update={"ttft_s": 1.0})
+    assert size_trial(plan, slow_to_begin).long == 48 / 0.02
+
+
+@pytest.mark.parametrize("limits", [{"max_requests": 9}, {"max_tokens": 100}])
+def test_too_little_for_a_trial(limits: dict[str, int]) -> None:
+    with pytest.raises(UsageError, match="too few"):
+        make_plan(trials=1, **limits)
+
+
+def test_the_plan_is_told() -> None:
+    plan = make_plan()
+    text = "\n".join(plan_text(plan, url="http://h/v1", api="chat", model="m", has_key=True))
+    assert str(plan.requests) in text
+    assert str(plan.output_tokens) in text
+    assert "unencrypted" in text
+    for url in ("https://h/v1", "http://127.0.0.1:8000/v1", "http://localhost/v1", "http://[::1]/"):
+        assert "unencrypted" not in "".join(
+            plan_text(plan, url=url, api="chat", model=None, has_key=True)
+        )

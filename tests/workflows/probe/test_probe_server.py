@@ -1,0 +1,163 @@
+"""The whole probe over HTTP against the test server, whose policy is known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from slotwise_workflows.errors import EndpointError, UsageError
+from slotwise_workflows.probe import make_plan, probe, write_probe
+from slotwise_workflows.probe.words import REASONS, explain
+
+Serve = Callable[..., Any]
+PLAN = make_plan(trials=1, long_s=0.8, seconds=60)
+QUICK = make_plan(trials=1, max_tokens=3 * 32 + 104, long_s=0.1, seconds=60)
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected", "release"),
+    [
+        ({"batching": "continuous", "slots": 8}, "continuous", None),
+        ({"batching": "static", "slots": 8, "per_seq_ms": 0.5}, "static", "own"),
+        ({"batching": "static", "slots": 8, "release": "batch"}, "static", "batch"),
+        ({"batching": "static", "slots": 1}, "serial", None),
+    ],
+)
+def test_a_known_policy_is_found(
+    serve: Serve, policy: dict[str, object], expected: str, release: str | None
+) -> None:
+    server = serve(**policy)
+    found = probe(server.url, PLAN)
+    assert (found.batching, found.release) == (expected, release)
+    assert found.slots_at_least <= server.most
+    assert found.requests_sent == len(server.requests) == 8
+    assert (found.api, found.model) == ("chat", "test-model")
+    asked = [int(str(body["max_tokens"])) for _, _, body in server.requests]
+    assert sorted(asked) == sorted(sample.asked_tokens for sample in found.samples)
+    assert sum(asked) == found.output_tokens <= PLAN.output_tokens
+    assert explain(found)[0].startswith("It ")
+
+
+@pytest.mark.parametrize("policy", [{"slots": 2}, {"batching": "static", "replicas": 2}])
+def test_what_cannot_be_told_is_not_guessed(serve: Serve, policy: dict[str, object]) -> None:
+    found = probe(serve(**policy).url, PLAN)
+    assert (found.batching, found.confidence) == ("undetermined", "low")
+    assert found.reason.code == "some_joined"
+    assert "How it batches cannot be told" in explain(found)[0]
+
+
+@pytest.mark.parametrize(
+    "dialect",
+    [
+        {"crlf": True, "comments": True, "done": False},
+        {"usage": False},
+        {"stream_options": False},
+        {"chat": False},
+        {"stream": False},
+        {"models": ()},
+    ],
+)
+def test_dialects(serve: Serve, dialect: dict[str, object]) -> None:
+    """However the server says it, it is all understood; a slow enough test would also classify."""
+    server = serve(faults=dialect)
+    found = probe(server.url, QUICK)
+    assert {sample.fault for sample in found.samples} == {None}
+    counted = found.samples[0].output_tokens
+    assert counted == (None if dialect.keys() & {"usage", "stream_options"} else 32)
+    assert found.samples[0].streamed is dialect.get("stream", True)
+    assert found.api == ("completions" if dialect.get("chat") is False else "chat")
+    assert found.model == (None if dialect.get("models") == () else "test-model")
+    assert found.requests_sent == len(server.requests) <= QUICK.requests
+
+
+@pytest.mark.parametrize(
+    ("faults", "sentence", "status"),
+    [
+        ({"key": "right"}, "wants an API key", "HTTP 401"),
+        ({"fail": {1: 429}}, "limits the rate", "HTTP 429"),
+        ({"fail": {1: 503}}, "failed", "HTTP 503"),
+        ({"fail": {1: 308}, "location": "http://elsewhere/v1"}, "redirects elsewhere", "HTTP 308"),
+        ({"fail": {1: 402}}, "rejects", "HTTP 402"),
+        ({"chat": False, "completions": False}, "no such API", "HTTP 404"),
+        ({"models": ("a", "b")}, "serves 2 models: a, b", ""),
+        ({"error_after": 3}, "told of an error", ""),
+        ({"drop_after": 3}, "ends in the middle", ""),
+    ],
+)
+def test_a_fault_of_the_first_request_is_one_line(
+    serve: Serve, faults: dict[str, object], sentence: str, status: str
+) -> None:
+    server = serve(faults=faults)
+    with pytest.raises(EndpointError, match=sentence) as error:
+        probe(server.url, PLAN, api_key="wrong")
+    assert status in str(error.value)
+    assert "\n" not in str(error.value)
+    assert error.value.exit_code == 5
+    assert len(server.requests) <= 2
+
+
+def test_a_rate_limit_later_on_leaves_it_open(serve: Serve) -> None:
+    found = probe(serve(faults={"fail": {4: 429}}).url, QUICK)
+    assert (found.batching, found.reason.code) == ("undetermined", "rate_limited")
+
+
+def test_a_model_that_ends_by_itself_leaves_it_open(serve: Serve) -> None:
+    found = probe(serve(faults={"stop_after": 5}).url, QUICK)
+    assert (found.batching, found.reason.code) == ("undetermined", "lengths_not_honoured")
+
+
+def test_nobody_there() -> None:
+    with pytest.raises(EndpointError, match="cannot be reached"):
+        probe("http://127.0.0.1:9", PLAN)
+
+
+def test_a_page_is_no_endpoint(serve: Serve) -> None:
+    with pytest.raises(EndpointError, match="knows no such API"):
+        probe(f"{serve().url}/docs", PLAN, model="m")
+
+
+@pytest.mark.parametrize("key", ["", "with\nnewline", "schlüssel", "a\x00b"])
+def test_a_key_that_is_none_is_refused_without_showing_it(key: str) -> None:
+    with pytest.raises(UsageError) as error:
+        probe("http://127.0.0.1:9", PLAN, api_key=key)
+    assert not key or key not in str(error.value)
+
+
+def test_prompts_differ_from_their_first_words_on(serve: Serve) -> None:
+    server = serve()
+    probe(server.url, QUICK)
+    prompts = [body["messages"][0]["content"] for _, _, body in server.requests]
+    assert len({prompt[:20] for prompt in prompts}) == len(prompts)
+
+
+def test_no_answer_prompt_or_key_is_kept(serve: Serve, tmp_path: Any) -> None:
+    server = serve(faults={"key": "sk-very-secret-4711"})
+    found = probe(f"{server.url}/v1?token=hidden", QUICK, api_key="sk-very-secret-4711")
+    files = write_probe(found, tmp_path)
+    assert [file.name for file in files] == ["probe.jsonl", "probe.json"]
+    everything = b"".join(file.read_bytes() for file in tmp_path.iterdir()).decode()
+    everything += repr(found) + "\n".join(explain(found))
+    for _, headers, body in server.requests:
+        assert headers["authorization"] == "Bearer sk-very-secret-4711"
+        assert body["messages"][0]["content"] not in everything
+    for secret in ("sk-very", "4711", "hidden", "Count upwards", "Bearer"):
+        assert secret not in everything
+    rows = [json.loads(line) for line in files[0].read_text("utf-8").splitlines()]
+    assert [row["name"] for row in rows] == [
+        "baseline",
+        "long",
+        *(f"short-{index}" for index in range(1, 7)),
+    ]
+    assert json.loads(files[1].read_text("utf-8"))["schema"] == "slotwise/probe/v1"
+
+
+def test_every_reason_has_its_sentence() -> None:
+    codes = {
+        "joined_at_once", "ran_as_a_group", "ran_by_turn", "some_joined", "overlap_unclear",
+        "rate_limited", "requests_failed", "lengths_not_honoured", "long_too_short",
+        "trials_differ",
+    }  # fmt: skip
+    assert codes == set(REASONS)

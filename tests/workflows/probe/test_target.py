@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pytest
+
+from slotwise_workflows.errors import UsageError
+from slotwise_workflows.probe.target import targets
+
+
+@pytest.mark.parametrize(
+    ("url", "api", "expected"),
+    [
+        (
+            "http://h:8000",
+            "auto",
+            ["http://h:8000/v1/chat/completions", "http://h:8000/v1/completions"],
+        ),
+        ("http://h:8000/", "chat", ["http://h:8000/v1/chat/completions"]),
+        ("https://h/v1", "completions", ["https://h/v1/completions"]),
+        ("https://h/v1/", "completions", ["https://h/v1/completions"]),
+        ("https://h/v1/chat/completions", "auto", ["https://h/v1/chat/completions"]),
+        ("https://h/v1/completions", "auto", ["https://h/v1/completions"]),
+        ("https://h/completions", "auto", ["https://h/completions"]),
+        ("https://h/a/b?v=2", "chat", ["https://h/a/b/chat/completions?v=2"]),
+        ("http://[::1]:80", "chat", ["http://[::1]:80/v1/chat/completions"]),
+    ],
+)
+def test_a_url_is_made_whole(url: str, api: str, expected: list[str]) -> None:
+    found = targets(url, api)  # type: ignore[arg-type]
+    assert [target.url for target in found] == expected
+
+
+def test_models_and_what_is_shown() -> None:
+    [target] = targets("https://h/v1/chat/completions?key=secret", "auto")
+    assert target.models_url == "https://h/v1/models?key=secret"
+    assert target.shown == "https://h/v1/chat/completions"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "h:8000",
+        "ftp://h",
+        "http://",
+        "http://h:x",
+        "http://h:99999",
+        "http://u:p@h",
+        "http://[h",
+    ],
+)
+def test_what_is_no_url(url: str) -> None:
+    with pytest.raises(UsageError):
+        targets(url, "auto")
+
+
+def test_a_url_and_an_api_that_contradict() -> None:
+    with pytest.raises(UsageError, match="chat"):
+        targets("http://h/v1/chat/completions", "completions")

@@ -1,0 +1,113 @@
+"""`slotwise sweep`; what it computes is tested beside the sweep itself."""
+
+import json
+import sys
+
+import polars as pl
+import pytest
+
+GRID = """\
+version: 1
+name: small
+traffic:
+  synthetic:
+    requests: 80
+    arrivals: {poisson: {rate: 2}}
+    output_tokens: {uniform: [10, 400]}
+server: {cost: {ms_per_token: 5}}
+sweep: {slots: [4, 2], load: [1, 0.5], replications: 3}
+"""
+
+
+@pytest.fixture
+def grid_file(tmp_path):
+    """A workload file whose server tells no slots: the grid has its own."""
+    path = tmp_path / "grid.yaml"
+    path.write_text(GRID, encoding="utf-8")
+    return path
+
+
+def test_a_grid_becomes_a_table(cli, grid_file, tmp_path):
+    done = cli("sweep", grid_file, "--output-dir", tmp_path / "out")
+    assert done.code == 0
+    assert "mean latency" in done.out
+    assert "static" in done.out
+    assert "12 points" in done.err
+    assert "engine local" in done.err
+    frame = pl.read_parquet(tmp_path / "out" / "sweep.parquet")
+    assert frame.height == 2 * 2 * 3 * 2
+    assert frame["slots"].unique().sort().to_list() == [2, 4]
+
+
+def test_json_alone_goes_to_stdout(cli, grid_file, tmp_path):
+    done = cli("sweep", grid_file, "--output-dir", tmp_path / "out", "--json", "--quiet")
+    assert (done.code, done.err) == (0, "")
+    said = json.loads(done.out)
+    assert said["schema"] == "slotwise/sweep/v1"
+    assert (said["engine"], said["points"], said["baseline"]) == ("local", 12, "static")
+    assert [(r["slots"], r["load"], r["policy"]) for r in said["rows"]] == [
+        (slots, load, policy)
+        for slots in (2, 4)
+        for load in (0.5, 1.0)
+        for policy in ("static", "continuous")
+    ]
+    frame = pl.read_parquet(tmp_path / "out" / "sweep.parquet")
+    row = said["rows"][-1]
+    same = frame.filter(
+        (pl.col("slots") == row["slots"])
+        & (pl.col("load") == row["load"])
+        & (pl.col("policy") == row["policy"])
+    )
+    assert row["latency_mean_s"]["estimate"] == pytest.approx(same["latency_mean_s"].mean())
+
+
+def test_the_seed_decides(cli, grid_file, tmp_path):
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        cli("sweep", grid_file, "--output-dir", tmp_path / name, "--seed", seed)
+    one, again, other = ((tmp_path / n / "sweep.parquet").read_bytes() for n in "abc")
+    assert one == again != other
+
+
+def test_a_dry_run_runs_nothing(cli, grid_file, tmp_path):
+    done = cli("sweep", grid_file, "--output-dir", tmp_path / "out", "--dry-run")
+    assert (done.code, done.out) == (0, "")
+    assert "12 points" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_extra_is_exit_code_6(cli, grid_file, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    done = cli("sweep", grid_file, "--output-dir", tmp_path / "out", "--engine", "ray", "--quiet")
+    assert done.code == 6
+    assert 'pip install "slotwise[ray]"' in done.err
+    assert done.err.count("\n") == 1
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.ray
+def test_ray_writes_the_same_bytes_and_keeps_quiet(cli_process, grid_file, tmp_path):
+    for engine in ("local", "ray"):
+        done = cli_process(
+            "sweep", grid_file, "--output-dir", tmp_path / engine, "--engine", engine, "--json",
+            "--quiet", "--workers", 2,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert json.loads(done.stdout)["engine"] == engine
+    local, on_ray = ((tmp_path / e / "sweep.parquet").read_bytes() for e in ("local", "ray"))
+    assert local == on_ray
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("ms_per_token: 5", "preset: some"), "preset"),
+        (("slots: [4, 2]", "slots: [0]"), "sweep.slots"),
+        (("{slots", "{slot"), "did you mean"),
+    ],
+)
+def test_a_wrong_file_is_told_at_its_line(cli, grid_file, change, said):
+    grid_file.write_text(GRID.replace(*change), encoding="utf-8")
+    done = cli("sweep", grid_file, "--quiet")
+    assert done.code == 3
+    assert said.lower() in done.err.lower()
+    assert f"{grid_file}:" in done.err

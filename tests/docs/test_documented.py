@@ -13,6 +13,8 @@ from slotwise_workflows import result
 from slotwise_workflows.facts import Facts
 from slotwise_workflows.recommend import codes
 from slotwise_workflows.recommend.thresholds import Thresholds
+from slotwise_workflows.report import load_words
+from slotwise_workflows.traffic.model import FLAGS
 
 ROOT = Path(__file__).parents[2]
 VERDICT = (ROOT / "docs/background/verdict.md").read_text(encoding="utf-8")
@@ -48,6 +50,13 @@ def test_every_threshold_is_documented_with_its_default(key: str, field: object)
 def test_every_fact_is_documented(fact: str) -> None:
     assert f"| `{fact}` |" in VERDICT
     assert fact in codes.FACTS
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_every_flag_is_documented_and_has_a_sentence(flag: str) -> None:
+    assert f"`{flag}" in (ROOT / "docs/reference/log-formats.md").read_text(encoding="utf-8")
+    for language in ("ja", "en"):
+        assert load_words(language)(f"flag.{flag}")
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)

@@ -45,5 +45,5 @@ def test_directory_of_several_formats_is_refused_with_what_each_file_is() -> Non
     with pytest.raises(InputError) as caught:
         read_traffic([str(_ANSWERS.parent)])
     message = str(caught.value)
-    for told in ("azure2023_code.csv.gz is Azure", "is Mooncake trace", "is vLLM request times"):
+    for told in ("are each Azure LLM", "are each Mooncake trace", "are each vLLM request times"):
         assert told in message

@@ -104,8 +104,7 @@ def write_traffic(traffic: Traffic, directory: Path) -> list[Path]:
     from slotwise_workflows.traffic import write_parquet
 
     path = directory / TRAFFIC
-    with replacing(path) as temporary:
-        write_parquet(traffic, temporary)
+    write_parquet(traffic, path)
     return [path]
 
 

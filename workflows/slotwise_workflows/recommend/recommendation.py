@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 from slotwise_workflows.compare.load import Load
-from slotwise_workflows.facts import Facts, Range
+from slotwise_workflows.facts import Facts, Known, Range
 from slotwise_workflows.recommend.advice import (
     actions,
     alternatives,
@@ -21,6 +21,7 @@ from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.recommend.verdict import decide
 from slotwise_workflows.result import Confidence, Estimate, Fact, Reason, Verdict
 
+Kind = TypeVar("Kind", bound=str)
 Weight = Literal["none", "some", "decides", "unknown"]
 
 # A gain that moves by less than this over a fact's range is the same gain.
@@ -61,28 +62,12 @@ def recommend(evidence: Evidence, thresholds: Thresholds) -> Recommendation:
 def _facts(e: Evidence, t: Thresholds) -> list[Fact]:
     """Every fact with its source and how much the verdict depends on it."""
     facts = e.facts
-    unsure: Weight = "decides"
-    named = {
-        "serving": (facts.serving, unsure if facts.serving.source == "assumed" else "none"),
-        "batches_already": (
-            facts.batches_already,
-            unsure if facts.batches_already.source == "assumed" else "none",
-        ),
-        "mode": (facts.mode, "some"),
-        "loop": (facts.loop, "some"),
-        "replicas": (facts.replicas, "some" if facts.replicas.source == "assumed" else "none"),
-    }
     return [
-        *(
-            Fact(
-                name=name,
-                value=_plain(known.value),
-                source=known.source,
-                basis=known.basis,
-                weight="none" if known.source == "given" else weight,  # type: ignore[arg-type]
-            )
-            for name, (known, weight) in named.items()
-        ),
+        _known("serving", facts.serving, unsure="decides"),
+        _known("batches_already", facts.batches_already, unsure="decides"),
+        _known("mode", facts.mode, unsure="some"),
+        _known("loop", facts.loop, unsure="some"),
+        _known("replicas", facts.replicas, unsure="some"),
         _range("slots", facts.slots, "", _weight_of_slots(e, t)),
         _range("ms_per_token", facts.ms_per_token, "ms", _weight_of_pace(e, t)),
         _range("max_delay_ms", facts.max_delay_ms, "ms", "none" if e.load is None else "some"),
@@ -116,6 +101,18 @@ def _load_facts(e: Evidence) -> list[Fact]:
             weight="some",
         ),
     ]
+
+
+def _known(
+    name: str, known: Known[Kind] | Known[bool] | Known[int | None], *, unsure: Weight
+) -> Fact:
+    return Fact(
+        name=name,
+        value=_plain(known.value),
+        source=known.source,
+        basis=known.basis,
+        weight=unsure if known.source in {"assumed", "estimated"} else "none",
+    )
 
 
 def _plain(value: object) -> float | str | None:

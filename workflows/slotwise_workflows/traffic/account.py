@@ -127,6 +127,7 @@ def close(
         engine=entry.engine,
         managed=entry.managed,
         offline=entry.offline,
+        bench=entry.bench,
         verified=entry.verified,
         notes=tuple(account.notes),
         files=files,

@@ -37,6 +37,31 @@ CANONICAL: Mapping[str, pl.DataType] = {
     "source": pl.String(),
 }
 
+# What a reader of the figures must know: the names of `Traffic.flags`, up to their colon.
+FLAGS = (
+    "truncated",
+    "aborted",
+    "multiple_models",
+    "inconsistent_reasoning",
+    "biased_missing",
+    "duplicate_keys",
+    "repaired_json",
+    "input_cut_off",
+    "too_few_requests",
+    "ids_unusable",
+    "naive_timestamps_assumed_utc",
+    "time_unit_assumed",
+    "time_resolution",
+    "reordered",
+    "backward_jump",
+    "ambiguous_date_order",
+    "two_clocks",
+    "no_arrival",
+    "arrival_derived_from_completion",
+    "timestamps_are_completion_not_arrival",
+    "timestamps_are_write_time_not_arrival",
+)
+
 Clock = Literal["epoch", "relative", "monotonic"]
 Origin = Literal["first", "zero"]
 Engine = Literal["batches", "unknown"]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from slotwise_workflows.errors import InputError
+from slotwise_workflows.run_directory import replacing
 from slotwise_workflows.traffic.model import Traffic
 
 
@@ -18,17 +17,5 @@ def write_parquet(traffic: Traffic, path: Path) -> None:
     Raises:
         InputError: The place cannot be written to.
     """
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        try:
-            traffic.table.write_parquet(unfinished, compression="zstd", statistics=True)
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(
-            "the table cannot be written",
-            where=str(path),
-            why=error.strerror or type(error).__name__,
-            hint="Choose another output directory",
-        ) from None
+    with replacing(path) as temporary:
+        traffic.table.write_parquet(temporary, compression="zstd", statistics=True)

@@ -25,6 +25,7 @@ from slotwise_workflows.traffic.refusals import text_refusal
 Record = Mapping[str, Any]
 Progress = Callable[[int, int], None]
 
+_NAMED = 3
 _SAMPLE = 500
 _MOST_SEGMENT_COLUMNS = 8
 
@@ -111,19 +112,22 @@ def _plans(
         return plans
     if not plans:
         raise next(entry for entry in found if isinstance(entry, InputError))
-    told = "; ".join(
-        f"{file.name} is {entry.format.title if isinstance(entry, Plan) else _short(entry)}"
-        for file, entry in islice(zip(files, found, strict=True), 20)
-    )
+    kinds: dict[str, list[str]] = {}
+    for file, entry in zip(files, found, strict=True):
+        kind = entry.format.title if isinstance(entry, Plan) else f"not usable ({entry.what})"
+        kinds.setdefault(kind, []).append(file.name)
     raise InputError(
         "the files are not logs of one format",
-        why=told,
+        why="; ".join(f"{_several(names)} {kind}" for kind, names in kinds.items()),
         hint="Name files of one format, or run once for each",
     )
 
 
-def _short(error: InputError) -> str:
-    return f"not usable ({error.what})"
+def _several(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"{names[0]} is"
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more} are each"
 
 
 def _plan(file: LogFile, options: ReadOptions, conditions: Sequence[tuple[str, Condition]]) -> Plan:

@@ -25,6 +25,7 @@ INFERENCE_PERF = Format(
     },
     time_unit="s",
     monotonic=True,
+    bench=True,
 )
 
 AIPERF = Format(
@@ -43,6 +44,7 @@ AIPERF = Format(
     },
     time_unit="ns",
     cancelled=("metadata.was_cancelled=true",),
+    bench=True,
 )
 
 PERF_ANALYZER = Format(
@@ -61,6 +63,7 @@ PERF_ANALYZER = Format(
         "finish_reason": "response_outputs.response.choices.finish_reason",
     },
     time_unit="ns",
+    bench=True,
 )
 
 FORMATS = (INFERENCE_PERF, AIPERF, PERF_ANALYZER)

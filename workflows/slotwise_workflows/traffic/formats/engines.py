@@ -21,6 +21,7 @@ VLLM_MEASURED = Format(
     engine="batches",
     flags=("two_clocks",),
     verified=True,
+    bench=True,
 )
 
 VLLM_BENCH = Format(
@@ -39,6 +40,7 @@ VLLM_BENCH = Format(
     },
     time_unit="s",
     monotonic=True,
+    bench=True,
 )
 
 VLLM_OTEL = Format(

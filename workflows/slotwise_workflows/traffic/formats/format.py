@@ -79,6 +79,7 @@ class Format:
         engine: ``batches`` for a log written by an engine that batches continuously by default.
         managed: Whether somebody else runs the server; None where the format does not tell.
         offline: Whether these are batch jobs.
+        bench: Whether a load generator chose the lengths, so that they prove nothing about spread.
         verified: Whether the reader was checked on a real export.
         flags: What always holds for the format and a reader of the figures must know.
 
@@ -103,6 +104,7 @@ class Format:
     engine: Literal["batches", "unknown"] = "unknown"
     managed: bool | None = None
     offline: bool = False
+    bench: bool = False
     verified: bool = False
     flags: tuple[str, ...] = field(default=())
 

@@ -60,6 +60,7 @@ LLMSERVINGSIM_WORKLOAD = Format(
     },
     time_unit="ns",
     verified=True,
+    bench=True,
 )
 
 BAILIAN = Format(
@@ -88,6 +89,7 @@ AIBRIX = Format(
     },
     time_unit="ms",
     verified=True,
+    bench=True,
 )
 
 VIDUR = Format(

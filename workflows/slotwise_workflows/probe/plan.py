@@ -104,7 +104,7 @@ def plan_text(plan: Plan, *, url: str, api: str, model: str | None, has_key: boo
         f"probe {url} ({api}, model {model or 'as the server says'})",
         f"  at most {plan.requests} requests asking for {plan.output_tokens} output tokens in all,"
         f" in at most {plan.seconds:g} s",
-        f"  one alone to measure; then {plan.trials} times a long one (about {plan.long_s:g} s)"
+        f"  one alone to measure; then {plan.trials} times a long one ({plan.long_s:g} s or more)"
         f" with {plan.shorts} short ones beside it",
         "  the prompts are generated; nothing of yours is sent"
         + (" but the API key" if has_key else ""),

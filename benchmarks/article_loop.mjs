@@ -1,19 +1,18 @@
-// Continuous batching in plain JavaScript, twice. Times are milliseconds.
+// Continuous batching in plain JavaScript, twice. Times are seconds.
 //
-// - article: as an article writes it, short and clear: one line finds the slot that falls free
-//   first, and every request gives a record.
-// - scan: the same for speed: the search written out, typed arrays, no record.
+// - article: as an article writes it. A loop over the slots finds the one that falls free first, and
+//   every request gives a record.
+// - scan: the same for speed, with typed arrays in place of records.
 //
-//   node article_loop.mjs ARRIVALS TOKENS SLOTS MS_PER_TOKEN REPEATS
+//   node article_loop.mjs ARRIVALS SERVICE SLOTS REPEATS
 //
-// ARRIVALS and TOKENS are files of little-endian float64. Prints JSON: for each way the fastest
+// ARRIVALS and SERVICE are files of little-endian float64. Prints JSON: for each way the fastest
 // repeat in seconds, and two figures by which to see that the other program did the same work.
 
 import { readFileSync } from "node:fs";
 
-const [arrivalsFile, tokensFile, slotsText, paceText, repeatsText] = process.argv.slice(2);
+const [arrivalsFile, serviceFile, slotsText, repeatsText] = process.argv.slice(2);
 const slots = Number(slotsText);
-const msPerToken = Number(paceText);
 
 function read(file) {
   const bytes = readFileSync(file);
@@ -21,18 +20,23 @@ function read(file) {
 }
 
 const arrivals = read(arrivalsFile);
-const tokens = read(tokensFile);
-const requests = Array.from(arrivals, (arrival, i) => ({ arrival, tokens: tokens[i] }));
+const services = read(serviceFile);
+const requests = Array.from(arrivals, (arrival, i) => ({ arrival, service: services[i] }));
 
 function article() {
   const free = new Array(slots).fill(0);
-  return requests.map(({ arrival, tokens }) => {
-    const slot = free.indexOf(Math.min(...free));
+  const served = [];
+  for (const { arrival, service } of requests) {
+    let slot = 0;
+    for (let other = 1; other < slots; other++) {
+      if (free[other] < free[slot]) slot = other;
+    }
     const start = Math.max(arrival, free[slot]);
-    const end = start + tokens * msPerToken;
+    const end = start + service;
     free[slot] = end;
-    return { start, end };
-  });
+    served.push({ arrival, start, end });
+  }
+  return served;
 }
 
 function scan() {
@@ -45,7 +49,7 @@ function scan() {
       if (free[other] < free[slot]) slot = other;
     }
     starts[i] = Math.max(arrivals[i], free[slot]);
-    ends[i] = starts[i] + tokens[i] * msPerToken;
+    ends[i] = starts[i] + services[i];
     free[slot] = ends[i];
   }
   return { starts, ends };

@@ -22,6 +22,7 @@ import numpy as np
 
 from slotwise_sim import Continuous, PerToken, Policy, Static, Workload, kernels, simulate
 from slotwise_sim.synthetic import mixture, poisson_arrivals, uniform
+from slotwise_sim.workload import Floats
 
 MS_PER_TOKEN = 8.0
 UTILISATION = 0.9
@@ -54,6 +55,11 @@ def traffic(n: int, slots: int) -> Workload:
     return Workload(poisson_arrivals(n, rate, rng), tokens, np.zeros(n, dtype=np.int64))
 
 
+def service_times(workload: Workload) -> Floats:
+    """Seconds each request is in its slot, shape (n,)."""
+    return np.multiply(workload.output_tokens, MS_PER_TOKEN / 1000, dtype=np.float64)
+
+
 def fastest(run: Callable[[], object], repeats: int = REPEATS) -> float:
     """Seconds of the fastest of some repeats: the one least disturbed by the machine."""
     seconds = []
@@ -65,12 +71,13 @@ def fastest(run: Callable[[], object], repeats: int = REPEATS) -> float:
 
 
 def time_kernel(workload: Workload, slots: int) -> Timing:
-    """The compiled loop, from tokens to starts and ends."""
+    """The compiled loop, from arrivals and service times to starts and ends."""
+    service_s = service_times(workload)
 
-    def run() -> tuple[np.ndarray, np.ndarray]:
-        service_s = np.multiply(workload.output_tokens, MS_PER_TOKEN, dtype=np.float64)
-        service_s /= 1000
-        return kernels.continuous_slots(workload.arrival_s, service_s, slots)
+    def run() -> tuple[Floats, Floats]:
+        start_s, end_s = np.empty(len(workload)), np.empty(len(workload))
+        kernels.continuous_slots(workload.arrival_s, service_s, slots, start_s, end_s)
+        return start_s, end_s
 
     start_s, end_s = run()
     waited_s = float((start_s - workload.arrival_s).sum())
@@ -78,16 +85,16 @@ def time_kernel(workload: Workload, slots: int) -> Timing:
 
 
 def time_javascript(node: str, workload: Workload, slots: int) -> dict[str, Timing]:
-    """Both loops of `article_loop.mjs` in Node, on the same arrays in milliseconds."""
+    """Both loops of `article_loop.mjs` in Node, on the same arrays."""
     with tempfile.TemporaryDirectory() as folder:
-        arrivals, tokens = Path(folder) / "arrivals", Path(folder) / "tokens"
-        (workload.arrival_s * 1000).astype("<f8").tofile(arrivals)
-        workload.output_tokens.astype("<f8").tofile(tokens)
-        arguments = [arrivals, tokens, slots, MS_PER_TOKEN, REPEATS]
+        arrivals, service = Path(folder) / "arrivals", Path(folder) / "service"
+        workload.arrival_s.astype("<f8").tofile(arrivals)
+        service_times(workload).astype("<f8").tofile(service)
+        arguments = [arrivals, service, slots, REPEATS]
         command = [node, str(LOOP), *map(str, arguments)]
         answer = subprocess.run(command, check=True, capture_output=True, text=True)
     return {
-        name: Timing(found["seconds"], found["makespan"] / 1000, found["waited"] / 1000)
+        name: Timing(found["seconds"], found["makespan"], found["waited"])
         for name, found in json.loads(answer.stdout).items()
     }
 
@@ -111,7 +118,7 @@ def compare_with_javascript(requests: int) -> bool:
         for name, loop in loops.items():
             for figure in ("makespan_s", "waited_s"):
                 ours, theirs = getattr(kernel, figure), getattr(loop, figure)
-                if not np.isclose(ours, theirs, rtol=1e-6):
+                if not np.isclose(ours, theirs, rtol=1e-9):
                     sys.exit(f"{name} disagrees with the kernel on {figure}: {theirs} and {ours}")
             line += f" {requests / loop.seconds / 1e6:>8.2f} {loop.seconds / kernel.seconds:>6.1f}"
         print(f"{line}  article >= {target:g}")

@@ -123,12 +123,16 @@ def _fill(
     arrival_s = np.require(arrival_s, np.float64, ["C", "W"])
     # Further slots would stay empty; the one beyond n keeps a batch of all requests a short batch.
     slots = min(slots, len(arrival_s) + 1)
+    start_s, held_until_s = np.empty(len(arrival_s)), np.empty(len(arrival_s))
     match policy:
         case Continuous():
-            return kernels.continuous_slots(arrival_s, service_s, slots)
+            kernels.continuous_slots(arrival_s, service_s, slots, start_s, held_until_s)
         case Dynamic(max_delay_ms=max_delay_ms) if max_delay_ms < math.inf:
-            return kernels.dynamic_batches(arrival_s, service_s, slots, max_delay_ms / 1000)
+            kernels.dynamic_batches(
+                arrival_s, service_s, slots, max_delay_ms / 1000, start_s, held_until_s
+            )
         case Static() | Dynamic():
-            return kernels.static_batches(arrival_s, service_s, slots)
+            kernels.static_batches(arrival_s, service_s, slots, start_s, held_until_s)
         case _:
             assert_never(policy)
+    return start_s, held_until_s

@@ -41,7 +41,7 @@ def verdict_lines(result: Result, language: Literal["ja", "en"]) -> list[str]:
     if len(result.models) > 1:
         lines += ["", *(_model_line(model, words) for model in result.models[:_MOST_MODELS])]
     lines.append("")
-    for block in first_page.numbers(result, words).blocks:
+    for block in first_page.numbers(first_page.leading(result), words).blocks:
         if isinstance(block, KeyNumbers):
             for item in block.items:
                 after = f" -> {item.after}" if item.after else ""

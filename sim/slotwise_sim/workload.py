@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,3 +48,25 @@ class Workload:
 
     def __len__(self) -> int:
         return len(self.output_tokens)
+
+
+def at_load(workload: Workload, load: float) -> Workload:
+    """The same requests arriving ``load`` times as fast; lengths and order stay.
+
+    Raises:
+        ValueError: The load is not above zero.
+    """
+    if not load > 0:
+        raise ValueError(f"load must be > 0, got {load}")
+    return replace(workload, arrival_s=workload.arrival_s / load)
+
+
+def all_at_once(workload: Workload) -> Workload:
+    """The same requests in order of arrival, all of them waiting from the start."""
+    order = np.argsort(workload.arrival_s, kind="stable")
+    return Workload(
+        np.zeros(len(workload)),
+        workload.output_tokens[order],
+        workload.prompt_tokens[order],
+        None if workload.max_tokens is None else workload.max_tokens[order],
+    )

@@ -24,6 +24,8 @@ JOB_SPAN_S = 10.0
 # In flight at one level for this share of the busy time, and never above: a cap, not chance.
 CAPPED_SHARE = 0.5
 CAP_FROM = 3
+# Slots of which the sample fills fewer batches than this are not carried through a verdict.
+FEWEST_BATCHES = 9
 # An estimate of the pace needs so many timed answers; no server decodes one faster than this, so
 # that a quicker answer came from a cache.
 FEWEST_TIMED = 10
@@ -215,10 +217,9 @@ def _slots(traffic: Traffic, given: Given, in_flight: _InFlight | None) -> Range
     if in_flight is not None and in_flight.highest < high:
         # Queued requests are in flight too: an upper bound on the slots that were ever used.
         high, basis = max(low, in_flight.highest), "in_flight"
-    # Batches must be few against the sample, or it says nothing about them.
-    high = max(2, min(high, len(traffic) // 9))
-    low = min(low, high)
-    value = min(max(value, low), high)
+    # Many slots need many batches of them, or the sample says nothing about them.
+    high = min(high, max(value, len(traffic) // FEWEST_BATCHES))
+    low, value, high = (min(slots, high, len(traffic)) for slots in (low, value, high))
     return Range(low, value, high, "estimated" if basis == "in_flight" else "assumed", basis)
 
 

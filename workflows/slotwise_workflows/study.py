@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from slotwise_sim import Workload
-from slotwise_sim.workload import Ints
+from slotwise_sim.workload import Ints, all_at_once
 from slotwise_workflows.compare.capacity import Capacity, capacity
 from slotwise_workflows.compare.load import BusiestHour, busiest_hour, shared_batches
-from slotwise_workflows.compare.server import Server, all_at_once, stated_server
+from slotwise_workflows.compare.server import Server, stated_server
 from slotwise_workflows.facts import Facts, gather
 from slotwise_workflows.given import Given
 from slotwise_workflows.measure.arrivals import arrival_figures

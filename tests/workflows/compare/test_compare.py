@@ -11,10 +11,11 @@ import pytest
 
 from slotwise_sim import Workload
 from slotwise_sim.article import article_workload
+from slotwise_sim.workload import all_at_once
 from slotwise_workflows.compare.capacity import capacity, sustainable_per_s
 from slotwise_workflows.compare.load import busiest_hour, shared_batches
 from slotwise_workflows.compare.pictures import timeline, what_if
-from slotwise_workflows.compare.server import Server, all_at_once, possible_servers, stated_server
+from slotwise_workflows.compare.server import Server, possible_servers, stated_server
 from slotwise_workflows.facts import Facts, Range, gather
 from slotwise_workflows.given import Given
 from slotwise_workflows.traffic.model import made_traffic

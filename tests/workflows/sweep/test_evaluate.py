@@ -9,8 +9,8 @@ import pytest
 from slotwise_sim import simulate
 from slotwise_sim.policies import Continuous, Dynamic, PerToken, Policy, Static
 from slotwise_sim.replicate import resample
-from slotwise_sim.workload import Workload
-from slotwise_workflows.sweep.evaluate import Row, Scenario, at_load, baseline, run_point
+from slotwise_sim.workload import Workload, at_load
+from slotwise_workflows.sweep.evaluate import Row, Scenario, baseline, run_point
 from slotwise_workflows.sweep.points import points
 
 MS = PerToken(10.0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from slotwise_sim.lengths import gain_bound_intervals, in_order_gain_interval
 
+from slotwise_sim.lengths import gain_bound_intervals, in_order_gain_interval
 from slotwise_sim.workload import Ints
 from slotwise_workflows.compare.server import BATCH_AT_ONCE, Server
 from slotwise_workflows.facts import Facts
@@ -42,8 +42,9 @@ def capacity(
         rng: For the bootstrap.
     """
     low, value, high = (int(s) for s in (facts.slots.low, facts.slots.value, facts.slots.high))
-    if value > len(tokens) or high < 1:
+    if high > len(tokens) or len(tokens) < 2:
         return None
+    # Each replica batches every n-th request; the few batches across two replicas do not matter.
     replicas = facts.replicas.value or 1
     served = np.concatenate([tokens[replica::replicas] for replica in range(replicas)])
     sizes = sorted({low, value, high})

@@ -9,13 +9,12 @@ import numpy as np
 
 from slotwise_sim import Dynamic, PerToken, Workload, simulate
 from slotwise_sim.lengths import in_order_gain
-from slotwise_sim.metrics import percentile_index
-from slotwise_sim.replicate import interval, resample
-from slotwise_sim.workload import Floats
+from slotwise_sim.metrics import percentile
+from slotwise_sim.replicate import interval, resample, run_length
+from slotwise_sim.workload import at_load
 from slotwise_workflows.compare.server import (
     BATCH_AT_ONCE,
     Server,
-    faster_arrivals,
     possible_servers,
     stated_server,
 )
@@ -94,8 +93,8 @@ def busiest_hour(
     continuous = server.run(busy, "continuous")
     dynamic = server.run(busy, BATCH_AT_ONCE)
     outcomes = {BATCH_AT_ONCE: dynamic, "continuous": continuous}
-    latency = {p: _p95(o.end_s - o.arrival_s) for p, o in outcomes.items()}
-    ttft = {p: _p95(o.first_token_s - o.arrival_s) for p, o in outcomes.items()}
+    latency = {p: percentile(o.end_s - o.arrival_s, 95) for p, o in outcomes.items()}
+    ttft = {p: percentile(o.first_token_s - o.arrival_s, 95) for p, o in outcomes.items()}
     return BusiestHour(
         workload=busy,
         rate_per_s=rate,
@@ -157,7 +156,10 @@ def _replicated_ratios(
 ) -> tuple[float, float]:
     """The 95 % interval of the latency ratio over resampled traffic, paired between policies."""
     replications = max(10, min(REPLICATIONS, REPLICATED_REQUESTS // len(busy)))
-    return interval([_latency_ratio(resample(busy, rng), server) for _ in range(replications)])
+    run = run_length(busy)
+    return interval(
+        [_latency_ratio(resample(busy, rng, run=run), server) for _ in range(replications)]
+    )
 
 
 def _adopt_from_load(
@@ -166,7 +168,7 @@ def _adopt_from_load(
     """Times today's load at which a capacity gain becomes worth having."""
 
     def worth_having(load: float) -> bool:
-        ratio = _latency_ratio(faster_arrivals(busy, load), server)
+        ratio = _latency_ratio(at_load(busy, load), server)
         return utilisation * load >= 1 or 1 - 1 / ratio >= waiting_adopt
 
     if worth_having(1.0):
@@ -189,7 +191,7 @@ def _servers_for(busy: Workload, server: Server, objectives: dict[str, float]) -
             "latency": outcome.end_s - outcome.arrival_s,
             "ttft": outcome.first_token_s - outcome.arrival_s,
         }
-        return all(_p95(reached[name]) <= limit for name, limit in objectives.items())
+        return all(percentile(reached[name], 95) <= limit for name, limit in objectives.items())
 
     most = 1
     while not enough(most):
@@ -201,7 +203,3 @@ def _servers_for(busy: Workload, server: Server, objectives: dict[str, float]) -
         middle = (least + most) // 2
         least, most = (least, middle) if enough(middle) else (middle + 1, most)
     return most
-
-
-def _p95(seconds: Floats) -> float:
-    return float(np.sort(seconds)[percentile_index(95, len(seconds))])

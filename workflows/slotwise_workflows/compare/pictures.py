@@ -9,12 +9,11 @@ import numpy as np
 from slotwise_sim import Outcome, Workload
 from slotwise_sim.lengths import in_order_gain
 from slotwise_sim.metrics import figures, slot_of
+from slotwise_sim.workload import all_at_once, at_load
 from slotwise_workflows.compare.capacity import sustainable_per_s
 from slotwise_workflows.compare.server import (
     BATCH_AT_ONCE,
     Server,
-    all_at_once,
-    faster_arrivals,
 )
 from slotwise_workflows.measure.arrivals import busiest_window
 from slotwise_workflows.result import Occupancy, Timeline, WhatIf
@@ -80,7 +79,7 @@ def _point(workload: Workload, server: Server, load: float, rate_per_s: float | 
     order = np.argsort(workload.arrival_s, kind="stable")
     tokens = workload.output_tokens[order]
     gain = in_order_gain(tokens, min(server.slots, len(tokens)))
-    replayed = all_at_once(workload) if rate_per_s is None else faster_arrivals(workload, load)
+    replayed = all_at_once(workload) if rate_per_s is None else at_load(workload, load)
     outcomes = {
         policy: figures(server.run(replayed, policy)) for policy in (BATCH_AT_ONCE, "continuous")
     }

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from slotwise_sim import Continuous, Dynamic, Outcome, PerToken, Policy, Static, Workload, simulate
 from slotwise_workflows.facts import Facts, Range
 
@@ -60,19 +58,6 @@ def possible_servers(facts: Facts) -> Iterator[Server]:
     for slots in _ends(facts.slots):
         for ms_per_token in _ends(facts.ms_per_token):
             yield replace(stated, slots=int(slots), ms_per_token=ms_per_token)
-
-
-def faster_arrivals(workload: Workload, load: float) -> Workload:
-    """The same requests arriving `load` times as fast."""
-    return replace(workload, arrival_s=workload.arrival_s / load)
-
-
-def all_at_once(workload: Workload) -> Workload:
-    """The same requests, all waiting from the start, in order of arrival."""
-    order = np.argsort(workload.arrival_s, kind="stable")
-    return Workload(
-        np.zeros(len(workload)), workload.output_tokens[order], workload.prompt_tokens[order]
-    )
 
 
 def _ends(span: Range) -> tuple[float, ...]:

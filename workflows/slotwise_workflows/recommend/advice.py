@@ -156,7 +156,10 @@ def alternatives(decision: Decision, e: Evidence) -> list[Reason]:
 def flips(decision: Decision, e: Evidence, t: Thresholds) -> list[Reason]:
     """The values at which the verdict changes."""
     found: list[Reason] = []
-    if decision.verdict in {"not_yours", "already"} or e.gain is None:
+    one_slot = (
+        e.facts.slots.high < 2
+    )  # a batch of one has nothing to wait for, whatever the lengths
+    if decision.verdict in {"not_yours", "already"} or e.gain is None or one_slot:
         return found
     adopted = decision.verdict == "adopt"
     cv = _cv_at(

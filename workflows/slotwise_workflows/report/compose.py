@@ -28,25 +28,26 @@ def compose(result: Result, words: Words, branding: Branding) -> Document:
     Raises:
         InputError: The result names a code this version has no sentence for.
     """
+    shown = first_page.leading(result)
     sections = (
-        pictures.pictures(result, words),
-        outlook.what_if(result, words),
-        outlook.money(result, words),
-        outlook.elsewhere(result, words),
-        outlook.limits(result, words),
-        outlook.rollout(result, words),
+        pictures.pictures(shown, words),
+        outlook.what_if(shown, words),
+        outlook.money(shown, words),
+        outlook.elsewhere(shown, words),
+        outlook.limits(shown, words),
+        outlook.rollout(shown, words),
         data.data(result, words),
         data.assumptions(result, words),
         method.method(words),
         method.glossary(words),
         method.provenance(result.provenance, words),
-        tables.tables(result, words),
+        tables.tables(shown, words),
         tables.models(result, words),
     )
     first = (
         first_page.models(result, words),
-        first_page.numbers(result, words),
-        first_page.flips(result, words),
+        first_page.numbers(shown, words),
+        first_page.flips(shown, words),
     )
     fixed = {key: words(f"page.{key}") for key in _SKIN_WORDS}
     fixed["footer"] = words("page.footer", version=clean(result.provenance.slotwise))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from slotwise_sim.lengths import in_order_gain
 from slotwise_sim.metrics import Figures, figures
 from slotwise_sim.policies import Continuous, Cost, Policy
 from slotwise_sim.replicate import resample
-from slotwise_sim.workload import Workload
+from slotwise_sim.workload import Workload, at_load
 from slotwise_workflows.sweep.points import Point
 
 
@@ -118,19 +118,6 @@ def run_point(scenario: Scenario, point: Point) -> tuple[Row, ...]:
 def run_points(scenario: Scenario, batch: Sequence[Point]) -> list[Row]:
     """Several points, as one task of a worker."""
     return [row for point in batch for row in run_point(scenario, point)]
-
-
-def at_load(workload: Workload, load: float) -> Workload:
-    """The same requests arriving ``load`` times as fast.
-
-    Args:
-        workload: The traffic at load 1.
-        load: Factor on the arrival rate, > 0.
-
-    Returns:
-        The workload with every arrival divided by ``load``.
-    """
-    return replace(workload, arrival_s=workload.arrival_s / load)
 
 
 def _row(

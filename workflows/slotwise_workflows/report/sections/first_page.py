@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from slotwise_workflows.report import reading
 from slotwise_workflows.report.document import (
     Block,
@@ -34,12 +36,31 @@ def cover(result: Result, words: Words) -> Cover:
         verdict=result.verdict,
         badge=words(f"verdict.{result.verdict}.badge"),
         sentence=words(f"verdict.{result.verdict}.sentence"),
-        because=tuple(reading.reason_item(words, r) for r in result.reasons[:_MAX_REASONS]),
+        because=tuple(_because(result, words)[:_MAX_REASONS]),
         confidence=words("page.confidence", level=words(f"confidence.{result.confidence}")),
         confidence_why=doubts or (words("page.confidence_high"),),
         action_title=words("page.next"),
         action=words.sentence("action", action.code, action.numbers) if action else "",
     )
+
+
+def _because(result: Result, words: Words) -> list[Item]:
+    """The reasons; where the log holds several models, those of the leading one by its name."""
+    items = [(reason.code, reading.reason_item(words, reason)) for reason in result.reasons]
+    if not result.models:
+        return [item for _, item in items]
+    name = model_name(words, leading(result))
+    return [
+        item
+        if code == "models_apart"
+        else replace(item, text=words("page.of_model", model=name, sentence=item.text))
+        for code, item in items
+    ]
+
+
+def leading(result: Result) -> Diagnosis:
+    """The diagnosis that figures and pictures show: of several models, the one that leads."""
+    return next((m for m in result.models if m.verdict == result.verdict), result)
 
 
 def models(result: Result, words: Words) -> Section | None:
@@ -68,8 +89,7 @@ def models(result: Result, words: Words) -> Section | None:
         tag=words("label.simulated"),
         note=words("models.others", count=rest) if rest else "",
     )
-    leading = next((m for m in result.models if m.verdict == result.verdict), result.models[0])
-    below = words("models.shown", model=model_name(words, leading))
+    below = words("models.shown", model=model_name(words, leading(result)))
     blocks = (Paragraph(words("models.lead")), table, Paragraph(below))
     return Section("models", words("models.title"), blocks)
 

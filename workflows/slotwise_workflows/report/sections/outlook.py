@@ -15,7 +15,7 @@ from slotwise_workflows.report.document import (
     Table,
 )
 from slotwise_workflows.report.words import Words
-from slotwise_workflows.result import Diagnosis, Result, WhatIf
+from slotwise_workflows.result import Diagnosis, WhatIf
 
 _CHANGE = {"adopt", "conditional", "marginal"}
 _SAY_IT_THEMSELVES = {"arrivals_unknown", "replicas_unknown"}
@@ -146,25 +146,27 @@ def limits(diagnosis: Diagnosis, words: Words) -> Section:
     return Section("limits", words("limits.title"), (Bullets(tuple(items)),))
 
 
-def rollout(result: Result, words: Words) -> Section:
+def rollout(diagnosis: Diagnosis, words: Words) -> Section:
     """What to do in which order, and the same diagnosis again four weeks later."""
     steps = tuple(
-        Item(words.sentence("action", action.code, action.numbers)) for action in result.actions
+        Item(words.sentence("action", action.code, action.numbers)) for action in diagnosis.actions
     )
     blocks: list[Block] = [Bullets(steps, ordered=True)] if steps else []
-    again = "rollout.again_data" if result.verdict == "insufficient_data" else "rollout.again"
-    if result.gain is not None:
-        text = words("rollout.prediction", gain=words.estimate(result.gain))
+    again = "rollout.again_data" if diagnosis.verdict == "insufficient_data" else "rollout.again"
+    if diagnosis.gain is not None:
+        text = words("rollout.prediction", gain=words.estimate(diagnosis.gain))
         blocks.append(Callout(words("rollout.predicted"), text))
-    blocks += [Paragraph(words(again)), Code(_command(result))]
-    title = "rollout.title" if result.verdict in _CHANGE else "rollout.title_no"
+    blocks += [Paragraph(words(again)), Code(_command(diagnosis))]
+    title = "rollout.title" if diagnosis.verdict in _CHANGE else "rollout.title_no"
     return Section("rollout", words(title), tuple(blocks))
 
 
-def _command(result: Result) -> str:
+def _command(diagnosis: Diagnosis) -> str:
     """The command of the after-test: the settings of this run, the log of then."""
     words = ["slotwise", "diagnose", "NEW_LOG"]
-    given = {f.name: f.value for f in result.facts if f.source == "given" and f.value is not None}
+    given = {
+        f.name: f.value for f in diagnosis.facts if f.source == "given" and f.value is not None
+    }
     for name in ("slots", "replicas", "ms_per_token", "max_delay_ms", "serving", "mode"):
         value = given.get(name)
         if value is not None:

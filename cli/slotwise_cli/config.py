@@ -45,7 +45,7 @@ def init(
 ) -> None:
     """Write a commented workload file to start from."""
     from slotwise_workflows.config import template
-    from slotwise_workflows.run_directory import write_file
+    from slotwise_workflows.files import write_file
 
     console = Console(quiet=quiet)
     if hearing_sheet is not None:

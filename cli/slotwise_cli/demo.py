@@ -28,9 +28,10 @@ def demo(
 
     from slotwise_cli.summary import print_policies, verdict_lines
     from slotwise_workflows.demo import demo as run_demo
+    from slotwise_workflows.files import prepare_directory
     from slotwise_workflows.provenance import provenance
     from slotwise_workflows.report import write_report
-    from slotwise_workflows.run_directory import prepare_directory, write_result
+    from slotwise_workflows.run_directory import write_result
 
     console = Console(quiet=quiet)
     told = choose_language(language)

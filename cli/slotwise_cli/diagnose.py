@@ -103,9 +103,10 @@ def diagnose(
     from slotwise_cli.summary import verdict_lines
     from slotwise_workflows.config import load_workload, to_logs, to_read_options, without_effect
     from slotwise_workflows.config import where as place_of
+    from slotwise_workflows.files import prepare_directory
     from slotwise_workflows.pipeline import run_diagnose
     from slotwise_workflows.recommend.thresholds import Thresholds
-    from slotwise_workflows.run_directory import default_directory, prepare_directory
+    from slotwise_workflows.run_directory import default_directory
     from slotwise_workflows.traffic import ReadOptions
 
     console = Console(quiet=quiet)

@@ -29,7 +29,8 @@ def inspect(
     With --output-dir, the canonical table is written as traffic.parquet; it holds no text.
     """
     from slotwise_cli.reading import read_options
-    from slotwise_workflows.run_directory import prepare_directory, write_traffic
+    from slotwise_workflows.files import prepare_directory
+    from slotwise_workflows.run_directory import write_traffic
     from slotwise_workflows.traffic import ReadOptions, read_traffic
 
     console = Console(quiet=quiet)

@@ -59,9 +59,9 @@ def probe(
     A long request, and short ones beside it: do they begin before it ends? Only generated prompts
     are sent. The plan is shown, and must be confirmed, before anything is.
     """
+    from slotwise_workflows.files import prepare_directory
     from slotwise_workflows.probe import explain, make_plan, plan_text, targets, write_probe
     from slotwise_workflows.probe import probe as run_probe
-    from slotwise_workflows.run_directory import prepare_directory
 
     console = Console(quiet=quiet)
     plan = make_plan(trials=trials, max_requests=max_requests, max_tokens=max_tokens)

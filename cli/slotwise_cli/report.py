@@ -30,8 +30,9 @@ def report(
     given stays as in the run. Without --output-dir, the run's own report is replaced.
     """
     from slotwise_cli.reporting import branding_of, report_formats, settings_of_run
+    from slotwise_workflows.files import prepare_directory
     from slotwise_workflows.report import write_report
-    from slotwise_workflows.run_directory import load_result, prepare_directory
+    from slotwise_workflows.run_directory import load_result
 
     console = Console(quiet=quiet)
     result = load_result(run_dir)

@@ -56,7 +56,8 @@ def sweep(
     Every point is replayed many times on resampled traffic, the same for all policies.
     """
     from slotwise_workflows.config import load_workload
-    from slotwise_workflows.run_directory import default_directory, prepare_directory, write_file
+    from slotwise_workflows.files import prepare_directory, write_file
+    from slotwise_workflows.run_directory import default_directory
     from slotwise_workflows.sweep import choose_engine, parquet, report
     from slotwise_workflows.sweep.file import plan_sweep, sweep_file
 

@@ -24,8 +24,8 @@ import yaml
 from slotwise_listing.archive import CHECKSUMS, canonical_zip, checksums
 from slotwise_listing.manifest_paths import manifest_paths
 from slotwise_workflows.errors import InputError, UsageError
+from slotwise_workflows.files import write_file
 from slotwise_workflows.resources import MANIFEST
-from slotwise_workflows.run_directory import write_file
 
 _FILES = (MANIFEST, "README.md", "CHANGELOG.md", "LICENSE", "requirements.lock")
 _PATTERNS = (

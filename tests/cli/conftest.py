@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -34,10 +36,10 @@ class Said:
 
 
 @pytest.fixture
-def cli(capsys, monkeypatch):
+def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
     """Calls `slotwise` in this process; arguments are words."""
 
-    def call(*words):
+    def call(*words: object) -> Said:
         arguments = [str(word) for word in words]
         monkeypatch.setattr(sys, "argv", ["slotwise", *arguments])
         with pytest.raises(SystemExit) as ended:
@@ -49,10 +51,15 @@ def cli(capsys, monkeypatch):
 
 
 @pytest.fixture
-def cli_process():
+def cli_process() -> CliProcess:
     """Calls `slotwise` as a process of its own, for what only a process shows."""
 
-    def call(*words, script=MAIN, environment=None, **options):
+    def call(
+        *words: object,
+        script: str = MAIN,
+        environment: Mapping[str, str] | None = None,
+        **options: Unpack[Options],
+    ) -> subprocess.CompletedProcess[bytes]:
         command = [sys.executable, "-c", script]
         return subprocess.run(
             [*command, *(str(word) for word in words)],
@@ -67,7 +74,7 @@ def cli_process():
 
 
 @pytest.fixture
-def workload_file(tmp_path):
+def workload_file(tmp_path: Path) -> Path:
     """A workload file with synthetic traffic."""
     path = tmp_path / "small.yaml"
     path.write_text(WORKLOAD, encoding="utf-8")
@@ -75,7 +82,7 @@ def workload_file(tmp_path):
 
 
 @pytest.fixture
-def log_file(tmp_path):
+def log_file(tmp_path: Path) -> Path:
     """A plain table of 150 requests in 75 s, lengths 10 to 400."""
     rows = ["ts,prompt_tokens,completion_tokens,route"]
     for index in range(150):

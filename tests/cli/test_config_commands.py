@@ -1,6 +1,10 @@
 """`slotwise config`: written, checked, explained, shown."""
 
+from __future__ import annotations
+
 import json
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
@@ -8,16 +12,19 @@ import yaml
 
 from slotwise_workflows.config import load_workload
 
+if TYPE_CHECKING:
+    from tests.cli.conftest import Cli, CliProcess
+
 
 @pytest.mark.parametrize("language", ["ja", "en"])
-def test_init_writes_what_check_accepts(cli, tmp_path, language):
+def test_init_writes_what_check_accepts(cli: Cli, tmp_path: Path, language: str) -> None:
     path = tmp_path / "w.yaml"
     assert cli("config", "init", path, "--language", language).code == 0
     said = cli("config", "check", path)
     assert (said.code, said.out) == (0, f"{path}: valid\n")
 
 
-def test_init_never_replaces_a_file_unasked(cli, tmp_path):
+def test_init_never_replaces_a_file_unasked(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "w.yaml"
     path.write_text("mine")
     said = cli("config", "init", path)
@@ -28,14 +35,16 @@ def test_init_never_replaces_a_file_unasked(cli, tmp_path):
     assert load_workload(path).version == 1
 
 
-def test_init_to_standard_output_is_the_file_alone(cli):
+def test_init_to_standard_output_is_the_file_alone(cli: Cli) -> None:
     said = cli("config", "init", "-", "--language", "en")
     assert said.err == ""
     assert yaml.safe_load(said.out)["version"] == 1
 
 
 @pytest.mark.parametrize("language", ["ja", "en"])
-def test_the_hearing_sheet_is_printed(cli, tmp_path, monkeypatch, language):
+def test_the_hearing_sheet_is_printed(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     said = cli("config", "init", "--hearing-sheet", language)
     assert said.code == 0
@@ -44,7 +53,7 @@ def test_the_hearing_sheet_is_printed(cli, tmp_path, monkeypatch, language):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_interview_fills_in_what_is_known(cli_process, tmp_path):
+def test_the_interview_fills_in_what_is_known(cli_process: CliProcess, tmp_path: Path) -> None:
     path = tmp_path / "w.yaml"
     answers = ["vLLM", "sixteen", "16", "?", "わかりません", "20", ""]
     ended = cli_process(
@@ -62,14 +71,16 @@ def test_the_interview_fills_in_what_is_known(cli_process, tmp_path):
     assert workload.report.gpu_hour_price is None
 
 
-def test_an_interview_that_ends_early_writes_nothing(cli_process, tmp_path):
+def test_an_interview_that_ends_early_writes_nothing(
+    cli_process: CliProcess, tmp_path: Path
+) -> None:
     path = tmp_path / "w.yaml"
     ended = cli_process("config", "init", path, "--interview", input=b"vLLM\n")
     assert ended.returncode == 130
     assert not path.exists()
 
 
-def test_check_lists_every_fault_with_its_line(cli, workload_file):
+def test_check_lists_every_fault_with_its_line(cli: Cli, workload_file: Path) -> None:
     text = (
         workload_file.read_text().replace("slots: 4", "slot: 4") + "foo: 1\nsweep: {load: [-1]}\n"
     )
@@ -81,7 +92,7 @@ def test_check_lists_every_fault_with_its_line(cli, workload_file):
     assert "Did you mean 'slots'?" in said.err
 
 
-def test_check_notes_a_log_that_is_not_there(cli, tmp_path):
+def test_check_notes_a_log_that_is_not_there(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "w.yaml"
     path.write_text('version: 1\ntraffic:\n  log: {path: ["logs/*.csv", w.yaml]}\n')
     said = cli("config", "check", path)
@@ -89,7 +100,7 @@ def test_check_notes_a_log_that_is_not_there(cli, tmp_path):
     assert said.err == f"note: {path}:3: nothing is at {tmp_path / 'logs' / '*.csv'}\n"
 
 
-def test_check_in_json(cli, workload_file):
+def test_check_in_json(cli: Cli, workload_file: Path) -> None:
     said = cli("config", "check", workload_file, "--json")
     assert json.loads(said.out) == {"valid": True, "faults": []}
     workload_file.write_text(workload_file.read_text() + "foo: 1\n")
@@ -99,13 +110,13 @@ def test_check_in_json(cli, workload_file):
     assert fault["where"] == f"{workload_file}:9"
 
 
-def test_schema_is_a_json_schema(cli, workload_file):
+def test_schema_is_a_json_schema(cli: Cli, workload_file: Path) -> None:
     said = cli("config", "schema")
     published = json.loads(said.out)
     jsonschema.Draft202012Validator(published).validate(yaml.safe_load(workload_file.read_text()))
 
 
-def test_show_says_every_value_in_force(cli, workload_file, tmp_path):
+def test_show_says_every_value_in_force(cli: Cli, workload_file: Path, tmp_path: Path) -> None:
     said = cli("config", "show", workload_file)
     shown = yaml.safe_load(said.out)
     assert shown["sweep"]["replications"] == 20

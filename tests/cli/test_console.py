@@ -18,7 +18,9 @@ from slotwise_cli.console import Console, choose_language, one_line, prepare_str
         ({"LANG": "C"}, "en"),
     ],
 )
-def test_the_language_is_the_locales(monkeypatch, environment, language):
+def test_the_language_is_the_locales(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], language: str
+) -> None:
     for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
@@ -28,7 +30,9 @@ def test_the_language_is_the_locales(monkeypatch, environment, language):
     assert choose_language("en", "ja") == "en"
 
 
-def test_a_console_without_a_character_shows_a_question_mark(monkeypatch):
+def test_a_console_without_a_character_shows_a_question_mark(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     written = io.BytesIO()
     stream = io.TextIOWrapper(written, encoding="cp932")
     monkeypatch.setattr(sys, "stdout", stream)
@@ -38,7 +42,7 @@ def test_a_console_without_a_character_shows_a_question_mark(monkeypatch):
     assert written.getvalue().decode("cp932") == "ゲイン 2.85× → ?\n"
 
 
-def test_json_on_such_a_console_loses_nothing(monkeypatch):
+def test_json_on_such_a_console_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.BytesIO()
     stream = io.TextIOWrapper(written, encoding="cp932")
     monkeypatch.setattr(sys, "stdout", stream)
@@ -47,7 +51,7 @@ def test_json_on_such_a_console_loses_nothing(monkeypatch):
     assert b"\\u00e9" in written.getvalue()
 
 
-def test_json_is_readable_where_it_can_be(monkeypatch):
+def test_json_is_readable_where_it_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.BytesIO()
     stream = io.TextIOWrapper(written, encoding="utf-8")
     monkeypatch.setattr(sys, "stdout", stream)
@@ -56,16 +60,16 @@ def test_json_is_readable_where_it_can_be(monkeypatch):
     assert "模型" in written.getvalue().decode()
 
 
-def test_long_text_is_cut():
+def test_long_text_is_cut() -> None:
     assert len(one_line("x" * 10_000)) < 2100
 
 
-def test_quiet_says_nothing(capsys):
+def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     Console(quiet=True).note("hello")
     assert capsys.readouterr().err == ""
 
 
-def test_nobody_is_shown_a_bar_who_does_not_watch(capsys):
+def test_nobody_is_shown_a_bar_who_does_not_watch(capsys: pytest.CaptureFixture[str]) -> None:
     with Console().progress("reading") as advance:
         advance(1, 2)
     assert capsys.readouterr().err == ""

@@ -1,8 +1,12 @@
 """Every fault is one line on standard error and the right exit code."""
 
+from __future__ import annotations
+
 import signal
 import subprocess
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import typer
@@ -18,8 +22,13 @@ from slotwise_workflows.errors import (
     UsageError,
 )
 
+if TYPE_CHECKING:
+    from tests.cli.conftest import Cli, CliProcess
 
-def code_of(error, capsys, *, debug=False):
+
+def code_of(
+    error: BaseException, capsys: pytest.CaptureFixture[str], *, debug: bool = False
+) -> tuple[int, CaptureResult[str]]:
     with pytest.raises(typer.Exit) as ended, exit_codes(debug=debug):
         raise error
     return ended.value.exit_code, capsys.readouterr()
@@ -37,7 +46,9 @@ def code_of(error, capsys, *, debug=False):
         (Cancelled("x"), 130),
     ],
 )
-def test_a_fault_the_user_caused_is_one_line_and_its_code(error, code, capsys):
+def test_a_fault_the_user_caused_is_one_line_and_its_code(
+    error: BaseException, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     ended, said = code_of(error, capsys)
     assert ended == code
     assert said.out == ""
@@ -45,13 +56,15 @@ def test_a_fault_the_user_caused_is_one_line_and_its_code(error, code, capsys):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), EOFError(), typer.Abort()])
-def test_ctrl_c_is_said_in_a_word(error, capsys):
+def test_ctrl_c_is_said_in_a_word(error: BaseException, capsys: pytest.CaptureFixture[str]) -> None:
     ended, said = code_of(error, capsys)
     assert (ended, said.err) == (130, "cancelled\n")
 
 
 @pytest.mark.parametrize("error", [ValueError("prompt text"), RecursionError(), MemoryError()])
-def test_a_fault_of_ours_names_its_place_and_quotes_nothing(error, capsys):
+def test_a_fault_of_ours_names_its_place_and_quotes_nothing(
+    error: BaseException, capsys: pytest.CaptureFixture[str]
+) -> None:
     ended, said = code_of(error, capsys)
     assert ended == 1
     assert said.err.startswith(f"internal error: {type(error).__name__} in test_faults.py:")
@@ -59,18 +72,20 @@ def test_a_fault_of_ours_names_its_place_and_quotes_nothing(error, capsys):
     assert "prompt text" not in said.err
 
 
-def test_debug_prints_the_traceback(capsys):
+def test_debug_prints_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     _, said = code_of(ValueError("detail"), capsys, debug=True)
     assert "Traceback" in said.err
     assert "detail" in said.err
 
 
-def test_what_acts_on_a_terminal_is_written_as_an_escape(capsys):
+def test_what_acts_on_a_terminal_is_written_as_an_escape(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     _, said = code_of(InputError("a\nb\x1b[31m\u202eevil"), capsys)
     assert said.err == "error: a\\nb\\x1b[31m\\u202eevil\n"
 
 
-def test_typer_keeps_its_own_exits(capsys):
+def test_typer_keeps_its_own_exits(capsys: pytest.CaptureFixture[str]) -> None:
     for error in (typer.Exit(4), typer.BadParameter("x")):
         with pytest.raises(type(error)), exit_codes(debug=False):
             raise error
@@ -98,7 +113,7 @@ def test_typer_keeps_its_own_exits(capsys):
         ["config", "init", "--interview", "--no-input"],
     ],
 )
-def test_a_wrong_command_line_ends_with_2(cli, words):
+def test_a_wrong_command_line_ends_with_2(cli: Cli, words: list[str]) -> None:
     said = cli(*words)
     assert said.code == 2
     assert "Traceback" not in said.err
@@ -116,7 +131,9 @@ def test_a_wrong_command_line_ends_with_2(cli, words):
         ["diagnose", "--workload", "no-such-file.yaml"],
     ],
 )
-def test_what_is_not_there_ends_with_3_and_one_line(cli, words, tmp_path, monkeypatch):
+def test_what_is_not_there_ends_with_3_and_one_line(
+    cli: Cli, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     said = cli(*words)
     assert said.code == 3
@@ -138,7 +155,9 @@ def test_what_is_not_there_ends_with_3_and_one_line(cli, words, tmp_path, monkey
     ],
 )
 @pytest.mark.parametrize("command", ["inspect", "diagnose"])
-def test_a_log_that_cannot_answer_ends_with_3_and_one_line(cli, tmp_path, content, words, command):
+def test_a_log_that_cannot_answer_ends_with_3_and_one_line(
+    cli: Cli, tmp_path: Path, content: bytes, words: str, command: str
+) -> None:
     log = tmp_path / "log.csv"
     log.write_bytes(content)
     said = cli(command, log, *(["--output-dir", tmp_path / "o"] if command == "diagnose" else []))
@@ -149,20 +168,24 @@ def test_a_log_that_cannot_answer_ends_with_3_and_one_line(cli, tmp_path, conten
 
 
 @pytest.mark.parametrize("place", [["--debug", "report", "none"], ["report", "none", "--debug"]])
-def test_debug_may_stand_anywhere(cli, place, tmp_path, monkeypatch):
+def test_debug_may_stand_anywhere(
+    cli: Cli, place: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     said = cli(*place)
     assert said.code == 3
     assert "Traceback" in said.err
 
 
-def test_debug_behind_two_dashes_is_a_file(cli, tmp_path, monkeypatch):
+def test_debug_behind_two_dashes_is_a_file(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert "Traceback" not in cli("inspect", "--", "--debug").err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such pipes there")
-def test_a_reader_that_has_enough_is_no_fault():
+def test_a_reader_that_has_enough_is_no_fault() -> None:
     command = [sys.executable, "-c", "from slotwise_cli.app import main; main()"]
     with subprocess.Popen(
         [*command, "config", "schema"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -174,7 +197,7 @@ def test_a_reader_that_has_enough_is_no_fault():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals differ there")
-def test_ctrl_c_ends_with_130():
+def test_ctrl_c_ends_with_130() -> None:
     # The interview waits for an answer, so the signal surely comes in the middle.
     command = [sys.executable, "-c", "from slotwise_cli.app import main; main()"]
     with subprocess.Popen(
@@ -193,7 +216,7 @@ def test_ctrl_c_ends_with_130():
     assert err.rstrip().endswith(b"cancelled")
 
 
-def test_ctrl_c_inside_a_callback_of_compiled_code_is_not_lost(cli_process):
+def test_ctrl_c_inside_a_callback_of_compiled_code_is_not_lost(cli_process: CliProcess) -> None:
     # An exception in a callback cannot rise through C; `atexit`, `ctypes` and llvmlite alike.
     ended = cli_process(
         script=(

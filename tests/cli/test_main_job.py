@@ -1,12 +1,19 @@
 """From a log to a verdict and a report, as a person does it."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import re
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from slotwise_workflows.run_directory import load_result
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Cli, CliProcess
 
 KEYS = {
     "schema",
@@ -25,14 +32,16 @@ KEYS = {
 
 
 @pytest.fixture
-def diagnosed(cli, log_file, tmp_path):
+def diagnosed(cli: Cli, log_file: Path, tmp_path: Path) -> Diagnosed:
     """A finished run of the log, with its console output."""
     directory = tmp_path / "run"
     words = ["--slots", 8, "--ms-per-token", 10, "--replicas", 1, "--language", "en"]
     return directory, cli("diagnose", log_file, *words, "--output-dir", directory)
 
 
-def test_a_log_alone_gives_a_verdict_and_a_report(cli, log_file, tmp_path, monkeypatch):
+def test_a_log_alone_gives_a_verdict_and_a_report(
+    cli: Cli, log_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     said = cli("diagnose", log_file, "--language", "ja")
     assert said.code == 0, said.err
@@ -45,14 +54,14 @@ def test_a_log_alone_gives_a_verdict_and_a_report(cli, log_file, tmp_path, monke
     assert '<html lang="ja"' in html
 
 
-def test_the_console_says_verdict_numbers_and_place(diagnosed):
+def test_the_console_says_verdict_numbers_and_place(diagnosed: Diagnosed) -> None:
     directory, said = diagnosed
     assert said.code == 0, said.err
     assert "Slots idle" in said.out
     assert str(directory / "report.html") in said.out
 
 
-def test_json_is_all_there_is_on_standard_output(cli, log_file, tmp_path):
+def test_json_is_all_there_is_on_standard_output(cli: Cli, log_file: Path, tmp_path: Path) -> None:
     said = cli("diagnose", log_file, "--json", "--output-dir", tmp_path / "run")
     plain = json.loads(said.out)
     assert plain.keys() >= KEYS
@@ -60,7 +69,9 @@ def test_json_is_all_there_is_on_standard_output(cli, log_file, tmp_path):
     assert plain["traffic"]["rows"] == plain["traffic"]["requests"] == 150
 
 
-def test_what_was_told_is_given_and_kept_in_provenance(diagnosed, log_file):
+def test_what_was_told_is_given_and_kept_in_provenance(
+    diagnosed: Diagnosed, log_file: Path
+) -> None:
     result = load_result(diagnosed[0])
     facts = {fact.name: fact for fact in result.facts}
     for name, value in (("slots", 8), ("ms_per_token", 10), ("replicas", 1)):
@@ -74,7 +85,7 @@ def test_what_was_told_is_given_and_kept_in_provenance(diagnosed, log_file):
 
 
 @pytest.mark.usefixtures("log_file")
-def test_options_go_before_the_workload_file(cli, tmp_path):
+def test_options_go_before_the_workload_file(cli: Cli, tmp_path: Path) -> None:
     workload = tmp_path / "w.yaml"
     workload.write_text(
         "version: 1\nname: from file\ntraffic: {log: {path: chat.csv, segment: route}}\n"
@@ -106,7 +117,9 @@ def test_options_go_before_the_workload_file(cli, tmp_path):
     assert not (tmp_path / "run" / "report.html").exists()
 
 
-def test_synthetic_traffic_is_diagnosed_like_a_log(cli, workload_file, tmp_path):
+def test_synthetic_traffic_is_diagnosed_like_a_log(
+    cli: Cli, workload_file: Path, tmp_path: Path
+) -> None:
     said = cli("diagnose", "--workload", workload_file, "--output-dir", tmp_path / "run", "--json")
     assert said.code == 0, said.err
     plain = json.loads(said.out)
@@ -115,7 +128,7 @@ def test_synthetic_traffic_is_diagnosed_like_a_log(cli, workload_file, tmp_path)
     assert simulated["requests"] == plain["traffic"]["requests"] == 200
 
 
-def test_too_little_data_ends_with_4_and_still_writes(cli, tmp_path):
+def test_too_little_data_ends_with_4_and_still_writes(cli: Cli, tmp_path: Path) -> None:
     log = tmp_path / "tiny.csv"
     log.write_text("ts,completion_tokens\n2026-01-05T09:00:00Z,10\n2026-01-05T09:00:01Z,30\n")
     said = cli("diagnose", log, "--json", "--output-dir", tmp_path / "run")
@@ -125,7 +138,7 @@ def test_too_little_data_ends_with_4_and_still_writes(cli, tmp_path):
     assert cli("inspect", log).code == 0
 
 
-def test_no_percentile_that_the_sample_cannot_support(cli, tmp_path):
+def test_no_percentile_that_the_sample_cannot_support(cli: Cli, tmp_path: Path) -> None:
     log = tmp_path / "few.csv"
     rows = [f"2026-01-05T09:00:{i:02d}Z,{10 + i}" for i in range(50)]
     log.write_text("\n".join(["ts,completion_tokens", *rows]))
@@ -134,7 +147,9 @@ def test_no_percentile_that_the_sample_cannot_support(cli, tmp_path):
 
 
 @pytest.mark.parametrize("language", ["ja", "en"])
-def test_a_report_is_rendered_again_with_the_same_numbers(cli, diagnosed, tmp_path, language):
+def test_a_report_is_rendered_again_with_the_same_numbers(
+    cli: Cli, diagnosed: Diagnosed, tmp_path: Path, language: str
+) -> None:
     directory, _ = diagnosed
     before = (directory / "result.json").read_bytes()
     again = tmp_path / "again"
@@ -150,14 +165,16 @@ def test_a_report_is_rendered_again_with_the_same_numbers(cli, diagnosed, tmp_pa
     assert (directory / "result.json").read_bytes() == before
 
 
-def test_a_report_without_options_is_the_same_report(cli, diagnosed):
+def test_a_report_without_options_is_the_same_report(cli: Cli, diagnosed: Diagnosed) -> None:
     directory, _ = diagnosed
     before = (directory / "report.html").read_bytes()
     assert cli("report", directory).code == 0
     assert (directory / "report.html").read_bytes() == before
 
 
-def test_same_input_and_seed_give_the_same_files(cli, log_file, tmp_path, monkeypatch):
+def test_same_input_and_seed_give_the_same_files(
+    cli: Cli, log_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767600000")
     files = []
     for name in ("a", "b"):
@@ -171,11 +188,13 @@ def test_same_input_and_seed_give_the_same_files(cli, log_file, tmp_path, monkey
     assert files[0] == files[1]
 
 
-def test_a_fault_in_the_middle_keeps_the_old_result(cli, diagnosed, log_file, monkeypatch):
+def test_a_fault_in_the_middle_keeps_the_old_result(
+    cli: Cli, diagnosed: Diagnosed, log_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     directory, _ = diagnosed
     before = (directory / "result.json").read_bytes()
 
-    def interrupted(*_args, **_options):
+    def interrupted(*_args: object, **_options: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("slotwise_workflows.pipeline.write_report", interrupted)
@@ -185,7 +204,9 @@ def test_a_fault_in_the_middle_keeps_the_old_result(cli, diagnosed, log_file, mo
     assert not [path for path in directory.iterdir() if path.name.endswith(".tmp")]
 
 
-def test_an_output_directory_that_is_a_file_ends_with_3(cli, log_file, tmp_path):
+def test_an_output_directory_that_is_a_file_ends_with_3(
+    cli: Cli, log_file: Path, tmp_path: Path
+) -> None:
     (tmp_path / "o").write_text("mine")
     said = cli("diagnose", log_file, "--output-dir", tmp_path / "o")
     assert said.code == 3
@@ -193,13 +214,13 @@ def test_an_output_directory_that_is_a_file_ends_with_3(cli, log_file, tmp_path)
     assert (tmp_path / "o").read_text() == "mine"
 
 
-def test_standard_input_is_a_log(cli_process, log_file):
+def test_standard_input_is_a_log(cli_process: CliProcess, log_file: Path) -> None:
     ended = cli_process("inspect", "-", "--json", input=log_file.read_bytes())
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["requests"] == 150
 
 
-def test_reading_options_reach_the_reader(cli, tmp_path):
+def test_reading_options_reach_the_reader(cli: Cli, tmp_path: Path) -> None:
     log = tmp_path / "own.csv"
     log.write_text(
         "when;out;lane\n"
@@ -215,7 +236,9 @@ def test_reading_options_reach_the_reader(cli, tmp_path):
     assert list(plain["segments"]["lane"]["values"]) == ["a"]
 
 
-def test_inspect_prints_the_account_and_writes_the_table(cli, log_file, tmp_path):
+def test_inspect_prints_the_account_and_writes_the_table(
+    cli: Cli, log_file: Path, tmp_path: Path
+) -> None:
     said = cli("inspect", log_file, "--segment", "route", "--output-dir", tmp_path / "o")
     assert said.code == 0
     assert "150 = 150 requests" in said.out
@@ -226,7 +249,7 @@ def test_inspect_prints_the_account_and_writes_the_table(cli, log_file, tmp_path
         assert again[key] == first[key]
 
 
-def test_hostile_names_of_a_log_cannot_act_on_the_terminal(cli, tmp_path):
+def test_hostile_names_of_a_log_cannot_act_on_the_terminal(cli: Cli, tmp_path: Path) -> None:
     log = tmp_path / "evil.jsonl"
     row = {"ts": 0, "completion_tokens": 5, "model": "\x1b[2J[red]x\u202e", "route": "\x1b]0;t\x07"}
     log.write_text("\n".join(json.dumps(row | {"ts": i}) for i in range(80)))
@@ -235,7 +258,7 @@ def test_hostile_names_of_a_log_cannot_act_on_the_terminal(cli, tmp_path):
         assert not re.search(r"[\x1b\x07\u202e]", said.out + said.err)
 
 
-def test_the_demo_shows_the_articles_figures(cli, tmp_path):
+def test_the_demo_shows_the_articles_figures(cli: Cli, tmp_path: Path) -> None:
     said = cli("demo", "--language", "en", "--output-dir", tmp_path / "d")
     assert said.code == 0
     rows = [line.split() for line in said.out.splitlines()]
@@ -255,7 +278,9 @@ def test_the_demo_shows_the_articles_figures(cli, tmp_path):
     assert load_result(tmp_path / "d" / "control").verdict == "no_gain"
 
 
-def test_the_demo_in_json_writes_nothing_unasked(cli, tmp_path, monkeypatch):
+def test_the_demo_in_json_writes_nothing_unasked(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     plain = json.loads(cli("demo", "--json").out)
     assert (plain["verdict"], plain["control"]["verdict"]) == ("adopt", "no_gain")

@@ -1,19 +1,27 @@
 """`slotwise probe` as a process; what it finds is tested beside the probe itself."""
 
+from __future__ import annotations
+
 import http.server
 import json
 import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Cli, CliProcess
 
 
 class OneModel(http.server.BaseHTTPRequestHandler):
     """Answers at once, in one piece, with as many tokens as asked for; wants a key."""
 
-    def do_GET(self):
+    def do_GET(self) -> None:
         self.answer(200, {"data": [{"id": "tiny"}]})
 
-    def do_POST(self):
+    def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if self.headers["authorization"] != "Bearer sk-right":
             said = f"no access with {self.headers['authorization']}"
@@ -23,7 +31,7 @@ class OneModel(http.server.BaseHTTPRequestHandler):
         choice = {"message": {"content": "one"}, "finish_reason": "length"}
         self.answer(200, {"choices": [choice], "usage": usage})
 
-    def answer(self, status, body):
+    def answer(self, status: int, body: object) -> None:
         content = json.dumps(body).encode()
         self.send_response(status)
         self.send_header("content-type", "application/json")
@@ -31,12 +39,12 @@ class OneModel(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    def log_message(self, *_):
+    def log_message(self, *_: object) -> None:
         """Says nothing."""
 
 
 @pytest.fixture
-def endpoint():
+def endpoint() -> Iterator[str]:
     """The URL of an endpoint that is too fast for a verdict."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), OneModel) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
@@ -49,7 +57,7 @@ def endpoint():
 WITH_KEY = {"SLOTWISE_API_KEY": "sk-right", "NO_PROXY": "127.0.0.1"}
 
 
-def test_json_alone_goes_to_stdout(cli_process, endpoint, tmp_path):
+def test_json_alone_goes_to_stdout(cli_process: CliProcess, endpoint: str, tmp_path: Path) -> None:
     done = cli_process(
         "probe", endpoint, "--yes", "--json", "--trials", 1, "--output-dir", tmp_path,
         environment=WITH_KEY,
@@ -67,14 +75,14 @@ def test_json_alone_goes_to_stdout(cli_process, endpoint, tmp_path):
     assert b"sk-right" not in everything
 
 
-def test_a_person_reads_sentences(cli_process, endpoint):
+def test_a_person_reads_sentences(cli_process: CliProcess, endpoint: str) -> None:
     done = cli_process("probe", endpoint, "--yes", "--quiet", environment=WITH_KEY)
     assert done.returncode == 0
     assert b"cannot be told" in done.stdout
     assert done.stderr == b""
 
 
-def test_a_wrong_key_is_told_but_not_shown(cli_process, endpoint):
+def test_a_wrong_key_is_told_but_not_shown(cli_process: CliProcess, endpoint: str) -> None:
     for words in ((), ("--debug",)):
         done = cli_process(
             "probe", endpoint, "--yes", "--api-key-env", "MY_KEY", *words,
@@ -86,7 +94,7 @@ def test_a_wrong_key_is_told_but_not_shown(cli_process, endpoint):
         assert b"sk-wrong" not in done.stderr
 
 
-def test_nothing_is_sent_unless_agreed(cli_process):
+def test_nothing_is_sent_unless_agreed(cli_process: CliProcess) -> None:
     for words in ((), ("--no-input",)):
         done = cli_process("probe", "http://127.0.0.1:9", *words, stdin=-3)  # DEVNULL
         assert done.returncode == 2
@@ -104,7 +112,7 @@ def test_nothing_is_sent_unless_agreed(cli_process):
         (("http://h", "--yes", "--api-key-env", "NOT_SET_ANYWHERE"), 2, "NOT_SET_ANYWHERE"),
     ],
 )
-def test_faults_are_one_line(cli, words, code, said):
+def test_faults_are_one_line(cli: Cli, words: tuple[object, ...], code: int, said: str) -> None:
     done = cli("probe", *words, "--quiet")
     assert (done.code, done.out) == (code, "")
     assert said in done.err

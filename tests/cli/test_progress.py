@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,9 @@ pty = pytest.importorskip("pty", reason="a terminal is made with pty, which Wind
 
 
 @pytest.mark.parametrize(("words", "shown"), [([], True), (["--quiet"], False)])
-def test_a_terminal_sees_a_bar_and_standard_output_stays_pure(tmp_path, words, shown):
+def test_a_terminal_sees_a_bar_and_standard_output_stays_pure(
+    tmp_path: Path, words: list[str], shown: bool
+) -> None:
     ours, theirs = pty.openpty()
     script = "from slotwise_cli.app import main; main()"
     with subprocess.Popen(

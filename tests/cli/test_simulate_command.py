@@ -1,19 +1,26 @@
 """`slotwise simulate`: the table, the JSON and the file of requests."""
 
+from __future__ import annotations
+
 import csv
 import json
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+if TYPE_CHECKING:
+    from tests.cli.conftest import Cli
 
-def test_the_table_names_policies_and_setting(cli, workload_file):
+
+def test_the_table_names_policies_and_setting(cli: Cli, workload_file: Path) -> None:
     said = cli("simulate", workload_file)
     assert said.code == 0, said.err
     assert "200 requests, 4 slots, 5 ms a token" in said.out
     assert [row.split()[0] for row in said.out.splitlines()[4:6]] == ["static", "continuous"]
 
 
-def test_json_and_requests(cli, workload_file, tmp_path):
+def test_json_and_requests(cli: Cli, workload_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "r.csv"
     said = cli("simulate", workload_file, "--json", "--requests-out", out)
     plain = json.loads(said.out)
@@ -26,7 +33,7 @@ def test_json_and_requests(cli, workload_file, tmp_path):
     assert sum(latency) / 200 == pytest.approx(plain["policies"]["static"]["latency_s"]["mean"])
 
 
-def test_the_seed_is_what_makes_the_traffic(cli, workload_file):
+def test_the_seed_is_what_makes_the_traffic(cli: Cli, workload_file: Path) -> None:
     first, again, other = (
         cli("simulate", workload_file, "--json", "--seed", seed).out for seed in (1, 1, 2)
     )
@@ -34,7 +41,7 @@ def test_the_seed_is_what_makes_the_traffic(cli, workload_file):
     assert json.loads(first)["policies"] != json.loads(other)["policies"]
 
 
-def test_one_request_is_enough(cli, workload_file):
+def test_one_request_is_enough(cli: Cli, workload_file: Path) -> None:
     text = workload_file.read_text().replace("requests: 200", "requests: 1")
     workload_file.write_text(text.replace("[10, 400]", "[1, 1]"))
     said = cli("simulate", workload_file, "--json")
@@ -53,8 +60,8 @@ def test_one_request_is_enough(cli, workload_file):
     ],
 )
 def test_what_cannot_be_simulated_ends_with_3_line_and_field(
-    cli, workload_file, old, new, line, field
-):
+    cli: Cli, workload_file: Path, old: str, new: str, line: int, field: str
+) -> None:
     workload_file.write_text(workload_file.read_text().replace(old, new))
     said = cli("simulate", workload_file)
     assert said.code == 3
@@ -62,7 +69,7 @@ def test_what_cannot_be_simulated_ends_with_3_line_and_field(
     assert said.err.count("\n") == 1
 
 
-def test_what_has_no_effect_is_said(cli, workload_file):
+def test_what_has_no_effect_is_said(cli: Cli, workload_file: Path) -> None:
     workload_file.write_text(
         workload_file.read_text().replace("slots: 4", "slots: 4, memory: {kv_tokens: 9}")
     )
@@ -72,7 +79,9 @@ def test_what_has_no_effect_is_said(cli, workload_file):
     assert cli("simulate", workload_file, "--json", "--quiet").err == ""
 
 
-def test_a_place_that_cannot_be_written_ends_with_3(cli, workload_file, tmp_path):
+def test_a_place_that_cannot_be_written_ends_with_3(
+    cli: Cli, workload_file: Path, tmp_path: Path
+) -> None:
     said = cli("simulate", workload_file, "--requests-out", tmp_path / "none" / "r.csv")
     assert said.code == 3
     assert "r.csv: cannot be written: no such file or directory" in said.err

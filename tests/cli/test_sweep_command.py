@@ -1,10 +1,17 @@
 """`slotwise sweep`; what it computes is tested beside the sweep itself."""
 
+from __future__ import annotations
+
 import json
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Cli, CliProcess
 
 GRID = """\
 version: 1
@@ -20,14 +27,14 @@ sweep: {slots: [4, 2], load: [1, 0.5], replications: 3}
 
 
 @pytest.fixture
-def grid_file(tmp_path):
+def grid_file(tmp_path: Path) -> Path:
     """A workload file whose server tells no slots: the grid has its own."""
     path = tmp_path / "grid.yaml"
     path.write_text(GRID, encoding="utf-8")
     return path
 
 
-def test_a_grid_becomes_a_table(cli, grid_file, tmp_path):
+def test_a_grid_becomes_a_table(cli: Cli, grid_file: Path, tmp_path: Path) -> None:
     done = cli("sweep", grid_file, "--output-dir", tmp_path / "out")
     assert done.code == 0
     assert "mean latency" in done.out
@@ -39,7 +46,7 @@ def test_a_grid_becomes_a_table(cli, grid_file, tmp_path):
     assert frame["slots"].unique().sort().to_list() == [2, 4]
 
 
-def test_json_alone_goes_to_stdout(cli, grid_file, tmp_path):
+def test_json_alone_goes_to_stdout(cli: Cli, grid_file: Path, tmp_path: Path) -> None:
     done = cli("sweep", grid_file, "--output-dir", tmp_path / "out", "--json", "--quiet")
     assert (done.code, done.err) == (0, "")
     said = json.loads(done.out)
@@ -61,21 +68,23 @@ def test_json_alone_goes_to_stdout(cli, grid_file, tmp_path):
     assert row["latency_mean_s"]["estimate"] == pytest.approx(same["latency_mean_s"].mean())
 
 
-def test_the_seed_decides(cli, grid_file, tmp_path):
+def test_the_seed_decides(cli: Cli, grid_file: Path, tmp_path: Path) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         cli("sweep", grid_file, "--output-dir", tmp_path / name, "--seed", seed)
     one, again, other = ((tmp_path / n / "sweep.parquet").read_bytes() for n in "abc")
     assert one == again != other
 
 
-def test_a_dry_run_runs_nothing(cli, grid_file, tmp_path):
+def test_a_dry_run_runs_nothing(cli: Cli, grid_file: Path, tmp_path: Path) -> None:
     done = cli("sweep", grid_file, "--output-dir", tmp_path / "out", "--dry-run")
     assert (done.code, done.out) == (0, "")
     assert "12 points" in done.err
     assert not (tmp_path / "out").exists()
 
 
-def test_a_missing_extra_is_exit_code_6(cli, grid_file, tmp_path, monkeypatch):
+def test_a_missing_extra_is_exit_code_6(
+    cli: Cli, grid_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     done = cli("sweep", grid_file, "--output-dir", tmp_path / "out", "--engine", "ray", "--quiet")
     assert done.code == 6
@@ -85,7 +94,9 @@ def test_a_missing_extra_is_exit_code_6(cli, grid_file, tmp_path, monkeypatch):
 
 
 @pytest.mark.ray
-def test_ray_writes_the_same_bytes_and_keeps_quiet(cli_process, grid_file, tmp_path):
+def test_ray_writes_the_same_bytes_and_keeps_quiet(
+    cli_process: CliProcess, grid_file: Path, tmp_path: Path
+) -> None:
     for engine in ("local", "ray"):
         done = cli_process(
             "sweep", grid_file, "--output-dir", tmp_path / engine, "--engine", engine, "--json",
@@ -105,7 +116,9 @@ def test_ray_writes_the_same_bytes_and_keeps_quiet(cli_process, grid_file, tmp_p
         (("{slots", "{slot"), "did you mean"),
     ],
 )
-def test_a_wrong_file_is_told_at_its_line(cli, grid_file, change, said):
+def test_a_wrong_file_is_told_at_its_line(
+    cli: Cli, grid_file: Path, change: tuple[str, str], said: str
+) -> None:
     grid_file.write_text(GRID.replace(*change), encoding="utf-8")
     done = cli("sweep", grid_file, "--quiet")
     assert done.code == 3

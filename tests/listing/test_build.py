@@ -40,19 +40,19 @@ def _checkout(folder: Path, files: dict[str, str]) -> Path:
 
 
 @needs_git
-def test_a_folder_that_is_no_checkout(tmp_path):
+def test_a_folder_that_is_no_checkout(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot read the commit"):
         build_bundle(tmp_path)
 
 
 @needs_git
-def test_another_project(tmp_path):
+def test_another_project(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"there is no template\.yaml"):
         build_bundle(_checkout(tmp_path, {"README.md": "other"}))
 
 
 @needs_git
-def test_a_file_that_the_manifest_names_is_not_committed(tmp_path):
+def test_a_file_that_the_manifest_names_is_not_committed(tmp_path: Path) -> None:
     manifest = yaml.safe_dump(get_workflow_info(), allow_unicode=True)
     names = ["README.md", "CHANGELOG.md", "LICENSE", *manifest_paths(get_workflow_info())]
     files = {name: "text" for name in names if not name.endswith((".whl", "icon-512.png"))}
@@ -64,19 +64,19 @@ def test_a_file_that_the_manifest_names_is_not_committed(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def bundle(tmp_path_factory):
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     """A bundle of the checked-out commit."""
     return build_bundle(REPOSITORY, tmp_path_factory.mktemp("bundle") / "deep" / "slotwise.zip")
 
 
 @pytest.mark.bundle
-def test_the_same_commit_gives_the_same_bytes(bundle, tmp_path):
+def test_the_same_commit_gives_the_same_bytes(bundle: Bundle, tmp_path: Path) -> None:
     again = build_bundle(REPOSITORY, tmp_path / "again.zip")
     assert again.path.read_bytes() == bundle.path.read_bytes()
 
 
 @pytest.mark.bundle
-def test_a_bundle_is_whole_and_holds_what_its_manifest_names(bundle):
+def test_a_bundle_is_whole_and_holds_what_its_manifest_names(bundle: Bundle) -> None:
     assert verify_bundle(bundle.path).files == bundle.files
     with zipfile.ZipFile(bundle.path) as archive:
         names = archive.namelist()
@@ -88,7 +88,7 @@ def test_a_bundle_is_whole_and_holds_what_its_manifest_names(bundle):
 
 
 @pytest.mark.bundle
-def test_the_readme_leads_nowhere_outside_the_bundle(bundle):
+def test_the_readme_leads_nowhere_outside_the_bundle(bundle: Bundle) -> None:
     with zipfile.ZipFile(bundle.path) as archive:
         names = set(archive.namelist())
         readme = archive.read("README.md").decode()
@@ -97,7 +97,9 @@ def test_the_readme_leads_nowhere_outside_the_bundle(bundle):
 
 
 @pytest.mark.bundle
-def test_the_wheel_holds_the_same_manifest_and_no_stray_file(bundle, tmp_path):
+def test_the_wheel_holds_the_same_manifest_and_no_stray_file(
+    bundle: Bundle, tmp_path: Path
+) -> None:
     with zipfile.ZipFile(bundle.path) as archive:
         manifest = archive.read("template.yaml")
         definition = archive.read("workflows/diagnose.yaml")
@@ -111,7 +113,7 @@ def test_the_wheel_holds_the_same_manifest_and_no_stray_file(bundle, tmp_path):
 
 
 @pytest.mark.bundle
-def test_a_buyer_installs_it_and_it_runs(bundle, tmp_path):
+def test_a_buyer_installs_it_and_it_runs(bundle: Bundle, tmp_path: Path) -> None:
     uv = shutil.which("uv")
     if uv is None:
         pytest.skip("uv is not installed")

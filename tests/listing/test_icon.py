@@ -9,7 +9,7 @@ from pathlib import Path
 ASSETS = Path(__file__).resolve().parents[2] / "listing" / "assets"
 
 
-def _render():
+def _render() -> bytes:
     spec = importlib.util.spec_from_file_location("icon_render", ASSETS / "render.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -22,16 +22,16 @@ def _size(png: bytes) -> tuple[int, int]:
     return struct.unpack(">II", png[16:24])
 
 
-def test_the_icon_is_512_pixels_square():
+def test_the_icon_is_512_pixels_square() -> None:
     assert _size((ASSETS / "icon-512.png").read_bytes()) == (512, 512)
 
 
-def test_the_drawing_renders_to_the_icon():
+def test_the_drawing_renders_to_the_icon() -> None:
     # By size alone: another version of the renderer may smooth edges differently.
     assert _size(_render()) == (512, 512)
 
 
-def test_the_drawing_is_self_contained():
+def test_the_drawing_is_self_contained() -> None:
     text = (ASSETS / "icon.svg").read_text(encoding="utf-8")
     assert text.count("http") == 1  # the namespace
     assert "<script" not in text

@@ -15,17 +15,17 @@ def _requirements() -> list[str]:
     return [line for line in joined.splitlines() if line and not line.lstrip().startswith("#")]
 
 
-def test_no_host_and_no_index():
+def test_no_host_and_no_index() -> None:
     assert re.findall(r"https?://|file:|--(?:extra-)?index|--find-links|-i ", LOCK) == []
 
 
-def test_every_requirement_is_pinned_and_hashed():
+def test_every_requirement_is_pinned_and_hashed() -> None:
     for requirement in _requirements():
         assert re.match(r"[a-z0-9-]+==\S+ ", requirement), requirement
         assert re.search(r"--hash=sha256:[0-9a-f]{64}", requirement), requirement
 
 
-def test_it_locks_every_dependency_of_the_project():
+def test_it_locks_every_dependency_of_the_project() -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = [*project["dependencies"], *project["optional-dependencies"]["ray"]]
     names = {re.split(r"[<>=!\[ ;]", line, maxsplit=1)[0].lower() for line in wanted}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -20,14 +21,14 @@ def _page(language: str, name: str = "page") -> str:
     return (LISTING / language / f"{name}.md").read_text(encoding="utf-8")
 
 
-def _at(document, pointer: str):
+def _at(document: Any, pointer: str) -> Any:
     for key in pointer.removeprefix("/").split("/"):
         document = document[key]
     return document
 
 
 @pytest.fixture(scope="module")
-def demo():
+def demo() -> dict[str, Any]:
     """What `slotwise demo --json` prints."""
     app = pytest.importorskip("slotwise_cli.app")
     from typer.testing import CliRunner
@@ -37,25 +38,25 @@ def demo():
     return json.loads(done.stdout)
 
 
-def test_both_languages_have_the_same_pages():
+def test_both_languages_have_the_same_pages() -> None:
     pages = [{path.name for path in (LISTING / language).iterdir()} for language in LANGUAGES]
     assert pages[0] == pages[1]
 
 
-def test_both_languages_show_the_same_figures():
+def test_both_languages_show_the_same_figures() -> None:
     japanese, english = (FIGURE.findall(_page(language)) for language in LANGUAGES)
     assert sorted(japanese) == sorted(english)
     assert {name for name, _ in english} == FIGURES.keys()
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_number_has_a_source(language):
+def test_every_number_has_a_source(language: str) -> None:
     rest = FIGURE.sub("", _page(language))
     assert re.findall(r"\d+", rest) == []
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_a_figure_is_what_its_command_prints(demo, name):
+def test_a_figure_is_what_its_command_prints(demo: dict[str, Any], name: str) -> None:
     source = FIGURES[name]
     assert source["command"] == "slotwise demo --json"
     value = _at(demo, source["pointer"]) * source.get("scale", 1)
@@ -64,7 +65,7 @@ def test_a_figure_is_what_its_command_prints(demo, name):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_pages_have_the_same_build(language):
+def test_pages_have_the_same_build(language: str) -> None:
     """Headings, lists and code stand in the same order in both."""
 
     def build(text: str) -> list[str]:
@@ -76,7 +77,7 @@ def test_pages_have_the_same_build(language):
 @pytest.mark.parametrize(
     "path", sorted(LISTING.glob("*/*.md")), ids=lambda path: f"{path.parent.name}/{path.name}"
 )
-def test_nothing_remote_nothing_boastful(path):
+def test_nothing_remote_nothing_boastful(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert re.findall(r"https?:|!\[|<img|<script", text) == []
     boasts = (
@@ -87,13 +88,13 @@ def test_nothing_remote_nothing_boastful(path):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_local_links_lead_somewhere(language):
+def test_local_links_lead_somewhere(language: str) -> None:
     for path in (LISTING / language).glob("*.md"):
         for target in re.findall(r"\]\(([^)]+)\)", path.read_text(encoding="utf-8")):
             assert (path.parent / target).is_file(), target
 
 
-def test_sellers_facts_are_placeholders():
+def test_sellers_facts_are_placeholders() -> None:
     for language in LANGUAGES:
         assert "<<SELLER:price>>" in _page(language)
         assert "<<SELLER:support_email>>" in _page(language, "support")

@@ -6,6 +6,8 @@ import hashlib
 import io
 import stat
 import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -22,12 +24,16 @@ FILES = {
 }
 
 
-def _bundle(files=FILES, sums=None) -> bytes:
+def _bundle(files: Mapping[str, bytes] = FILES, sums: bytes | None = None) -> bytes:
     listed = checksums(files) if sums is None else sums
     return canonical_zip(dict(sorted({**files, "SHA256SUMS": listed}.items())))
 
 
-def _zip(entries, compression=zipfile.ZIP_STORED, mode=0o100644) -> bytes:
+def _zip(
+    entries: Iterable[tuple[str, bytes]],
+    compression: int = zipfile.ZIP_STORED,
+    mode: int = 0o100644,
+) -> bytes:
     """As another program might pack it: entries in the order given, twice the same if asked."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", compression) as archive:
@@ -39,11 +45,11 @@ def _zip(entries, compression=zipfile.ZIP_STORED, mode=0o100644) -> bytes:
     return buffer.getvalue()
 
 
-def _entries(files=FILES, **extra):
+def _entries(files: Mapping[str, bytes] = FILES, **extra: bytes) -> list[tuple[str, bytes]]:
     return [*files.items(), ("SHA256SUMS", checksums(files)), *extra.items()]
 
 
-def _refusal(tmp_path, content: bytes) -> str:
+def _refusal(tmp_path: Path, content: bytes) -> str:
     path = tmp_path / "bundle.zip"
     path.write_bytes(content)
     with pytest.raises(InputError) as caught:
@@ -53,14 +59,14 @@ def _refusal(tmp_path, content: bytes) -> str:
     return message
 
 
-def test_checksums_are_those_that_sha256sum_reads():
+def test_checksums_are_those_that_sha256sum_reads() -> None:
     assert checksums({"b": b"", "a": b"abc"}).decode() == (
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  a\n"
         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  b\n"
     )
 
 
-def test_a_whole_bundle(tmp_path):
+def test_a_whole_bundle(tmp_path: Path) -> None:
     path = tmp_path / "bundle.zip"
     path.write_bytes(_bundle())
     verified = verify_bundle(path)
@@ -68,7 +74,7 @@ def test_a_whole_bundle(tmp_path):
     assert verified.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_the_same_files_give_the_same_bytes_and_read_back():
+def test_the_same_files_give_the_same_bytes_and_read_back() -> None:
     content = _bundle()
     assert content == _bundle(dict(reversed(FILES.items())))
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -77,25 +83,25 @@ def test_the_same_files_give_the_same_bytes_and_read_back():
         assert archive.namelist() == sorted(archive.namelist())
 
 
-def test_missing(tmp_path):
+def test_missing(tmp_path: Path) -> None:
     sums = checksums({**FILES, "LICENSE": b"text"})
     assert "LICENSE is missing" in _refusal(tmp_path, _bundle(sums=sums))
 
 
 @pytest.mark.parametrize("name", ["SHA256SUMS", "template.yaml"])
-def test_an_essential_is_missing(tmp_path, name):
+def test_an_essential_is_missing(tmp_path: Path, name: str) -> None:
     entries = [entry for entry in _entries() if entry[0] != name]
     assert f"{name} is missing" in _refusal(tmp_path, _zip(entries))
 
 
-def test_extra(tmp_path):
+def test_extra(tmp_path: Path) -> None:
     files = {**FILES, "setup.py": b"import os"}
     assert "setup.py is not in SHA256SUMS" in _refusal(
         tmp_path, _bundle(files, sums=checksums(FILES))
     )
 
 
-def test_changed(tmp_path):
+def test_changed(tmp_path: Path) -> None:
     files = {**FILES, "README.md": b"read mE\n"}
     message = _refusal(tmp_path, _bundle(files, sums=checksums(FILES)))
     assert "README.md was changed" in message
@@ -119,30 +125,30 @@ def test_changed(tmp_path):
         "a ",
     ],
 )
-def test_names_that_could_write_elsewhere(tmp_path, name):
+def test_names_that_could_write_elsewhere(tmp_path: Path, name: str) -> None:
     files = {**FILES, name: b"x"}
     assert "no plain relative path" in _refusal(tmp_path, _zip(_entries(files)))
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("name", ["README.md", "readme.MD"])
-def test_duplicates(tmp_path, name):
+def test_duplicates(tmp_path: Path, name: str) -> None:
     assert "is there 2 times" in _refusal(tmp_path, _zip([*_entries(), (name, b"other")]))
 
 
-def test_a_file_listed_twice(tmp_path):
+def test_a_file_listed_twice(tmp_path: Path) -> None:
     sums = checksums(FILES)
     message = _refusal(tmp_path, _bundle(sums=sums + sums.splitlines(keepends=True)[0]))
     assert "SHA256SUMS:4 is no line of its own" in message
 
 
-def test_compressed(tmp_path):
+def test_compressed(tmp_path: Path) -> None:
     content = _zip(_entries(), compression=zipfile.ZIP_DEFLATED)
     assert "is compressed" in _refusal(tmp_path, content)
 
 
 @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFDIR, 0])
-def test_links_and_other_kinds(tmp_path, kind):
+def test_links_and_other_kinds(tmp_path: Path, kind: int) -> None:
     content = _zip(_entries(), mode=kind | 0o644)
     assert "no regular file" in _refusal(tmp_path, content)
 
@@ -155,23 +161,25 @@ def test_links_and_other_kinds(tmp_path, kind):
         lambda _content: _zip(_entries(), mode=0o100755),
     ],
 )
-def test_bytes_beside_the_files(tmp_path, change):
+def test_bytes_beside_the_files(tmp_path: Path, change: Callable[[bytes], bytes]) -> None:
     message = _refusal(tmp_path, change(_bundle()))
     assert "packed by another program" in message or "no zip" in message
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"not a zip at all", _bundle()[:-30]])
-def test_no_zip(tmp_path, content):
+def test_no_zip(tmp_path: Path, content: bytes) -> None:
     assert "is no zip that can be read" in _refusal(tmp_path, content)
 
 
-def test_no_file(tmp_path):
+def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         verify_bundle(tmp_path / "none.zip")
 
 
 @given(position=st.integers(0, len(_bundle()) - 1), bit=st.integers(0, 7))
-def test_no_bit_can_be_changed(tmp_path_factory, position, bit):
+def test_no_bit_can_be_changed(
+    tmp_path_factory: pytest.TempPathFactory, position: int, bit: int
+) -> None:
     content = bytearray(_bundle())
     content[position] ^= 1 << bit
     path = tmp_path_factory.getbasetemp() / "flipped.zip"

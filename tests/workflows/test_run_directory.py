@@ -3,10 +3,12 @@
 import json
 import os
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from slotwise_workflows.errors import InputError, UsageError
+from slotwise_workflows.files import prepare_directory, replacing, write_file
 from slotwise_workflows.provenance import provenance, without_secrets
 from slotwise_workflows.result import (
     Fact,
@@ -15,20 +17,12 @@ from slotwise_workflows.result import (
     LengthFigures,
     Result,
 )
-from slotwise_workflows.run_directory import (
-    as_json,
-    default_directory,
-    load_result,
-    prepare_directory,
-    replacing,
-    write_file,
-    write_result,
-)
+from slotwise_workflows.run_directory import as_json, default_directory, load_result, write_result
 from slotwise_workflows.traffic.model import SourceFile
 
 
 @pytest.fixture
-def small_result():
+def small_result() -> Result:
     lengths = LengthFigures(mean=10.0, p50=10.0, p95=10.0, max=10.0, std=None, cv=None)
     inspection = Inspection(
         format="plain_table",
@@ -87,7 +81,7 @@ def small_result():
     )
 
 
-def test_a_result_reads_back_the_same(tmp_path, small_result):
+def test_a_result_reads_back_the_same(tmp_path: Path, small_result: Result) -> None:
     written = write_result(small_result, tmp_path)
     assert [path.name for path in written] == ["provenance.json", "result.json"]
     again = load_result(tmp_path)
@@ -102,10 +96,10 @@ def test_a_result_reads_back_the_same(tmp_path, small_result):
 
 
 @pytest.mark.parametrize("fault", [RuntimeError("broken"), KeyboardInterrupt()])
-def test_a_fault_in_the_middle_keeps_the_old_file(tmp_path, fault):
+def test_a_fault_in_the_middle_keeps_the_old_file(tmp_path: Path, fault: BaseException) -> None:
     path = write_file(tmp_path / "result.json", b"old")
 
-    def write_half():
+    def write_half() -> None:
         with replacing(path) as temporary:
             temporary.write_bytes(b"new, but only ha")
             raise fault
@@ -116,10 +110,12 @@ def test_a_fault_in_the_middle_keeps_the_old_file(tmp_path, fault):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_crash_before_the_last_step_keeps_the_old_file(tmp_path, monkeypatch):
+def test_a_crash_before_the_last_step_keeps_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write_file(tmp_path / "result.json", b"old")
 
-    def full(_descriptor):
+    def full(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
@@ -129,27 +125,29 @@ def test_a_crash_before_the_last_step_keeps_the_old_file(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_file_is_replaced_whole(tmp_path):
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     path = write_file(tmp_path / "a", b"a long old content")
     write_file(path, b"new")
     assert path.read_bytes() == b"new"
 
 
-def test_missing_parents_are_made(tmp_path):
+def test_missing_parents_are_made(tmp_path: Path) -> None:
     made = prepare_directory(tmp_path / "a" / "b")
     assert made.is_dir()
     assert list(made.iterdir()) == []
 
 
-def test_a_file_in_the_way_is_said(tmp_path):
+def test_a_file_in_the_way_is_said(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x")
     for place in (tmp_path / "a", tmp_path / "a" / "b"):
         with pytest.raises(InputError, match=r"no output directory.*--output-dir"):
             prepare_directory(place)
 
 
-def test_a_directory_that_cannot_be_written_is_said(tmp_path, monkeypatch):
-    def refuse(self, **_options):
+def test_a_directory_that_cannot_be_written_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self, **_options: object) -> None:
         raise PermissionError(13, "Permission denied", str(self))
 
     monkeypatch.setattr("pathlib.Path.touch", refuse)
@@ -168,11 +166,11 @@ def test_a_directory_that_cannot_be_written_is_said(tmp_path, monkeypatch):
         ("x" * 300, "slotwise-" + "x" * 60),
     ],
 )
-def test_the_default_directory_is_fit_for_any_file_system(name, directory):
+def test_the_default_directory_is_fit_for_any_file_system(name: str, directory: str) -> None:
     assert str(default_directory(name)) == directory
 
 
-def test_what_is_no_run_directory_is_said(tmp_path):
+def test_what_is_no_run_directory_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such directory"):
         load_result(tmp_path / "none")
     with pytest.raises(InputError, match="no finished run"):
@@ -190,32 +188,32 @@ def test_what_is_no_run_directory_is_said(tmp_path):
         (b'{"schema": "slotwise/result/v1"}', "model is wrong"),
     ],
 )
-def test_a_result_that_cannot_be_read_is_said(tmp_path, content, words):
+def test_a_result_that_cannot_be_read_is_said(tmp_path: Path, content: bytes, words: str) -> None:
     (tmp_path / "result.json").write_bytes(content)
     with pytest.raises(InputError, match=words):
         load_result(tmp_path)
 
 
-def test_an_unknown_field_in_a_result_is_said(tmp_path, small_result):
+def test_an_unknown_field_in_a_result_is_said(tmp_path: Path, small_result: Result) -> None:
     plain = json.loads(as_json(small_result)) | {"surprise": 1}
     (tmp_path / "result.json").write_text(json.dumps(plain))
     with pytest.raises(InputError, match="surprise is wrong"):
         load_result(tmp_path)
 
 
-def created(monkeypatch, epoch):
+def created(monkeypatch: pytest.MonkeyPatch, epoch: str) -> str:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
     return provenance(files=[], command=[], config={}, seed=0).created
 
 
-def test_the_source_date_goes_before_the_clock(monkeypatch):
+def test_the_source_date_goes_before_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     assert created(monkeypatch, "0") == "1970-01-01T00:00:00Z"
     for wrong in ("yesterday", "9" * 30):
         with pytest.raises(UsageError, match="SOURCE_DATE_EPOCH"):
             created(monkeypatch, wrong)
 
 
-def test_the_clock_is_cut_to_seconds(monkeypatch):
+def test_the_clock_is_cut_to_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
     moment = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
     made = provenance(files=[], command=[], config={}, seed=0, now=lambda: moment)
@@ -240,11 +238,11 @@ KEY = "sk-proj-abcdefghijklmnop"
         (["diagnose", "sk-.csv", "a@b.csv"], ["diagnose", "sk-.csv", "a@b.csv"]),
     ],
 )
-def test_no_secret_of_a_command_line_is_kept(command, shown):
+def test_no_secret_of_a_command_line_is_kept(command: list[str], shown: list[str]) -> None:
     assert without_secrets(command) == shown
 
 
-def test_no_secret_of_the_settings_is_kept():
+def test_no_secret_of_the_settings_is_kept() -> None:
     made = provenance(
         files=[], command=[], config={"a": [{"b": KEY}], "c": ("https://u:p@h/",)}, seed=0
     )

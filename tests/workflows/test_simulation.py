@@ -2,6 +2,8 @@
 
 import csv
 import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +30,7 @@ server: {slots: 8, cost: {ms_per_token: 8}}
 
 
 @pytest.fixture
-def article_log(tmp_path):
+def article_log(tmp_path: Path) -> Path:
     """The article's requests as a plain table, times in seconds from its own zero."""
     made = article_workload()
     with (tmp_path / "article.csv").open("w", newline="") as file:
@@ -40,8 +42,8 @@ def article_log(tmp_path):
 
 
 @pytest.fixture
-def replay(tmp_path):
-    def run(text, name="w.yaml", **options):
+def replay(tmp_path: Path) -> Replay:
+    def run(text: str, name: str = "w.yaml", **options: Any) -> Simulation:
         path = tmp_path / name
         path.write_text(text, encoding="utf-8")
         return simulate_file(load_workload(path), **options)
@@ -50,7 +52,7 @@ def replay(tmp_path):
 
 
 @pytest.mark.usefixtures("article_log")
-def test_the_articles_table_from_a_log(replay):
+def test_the_articles_table_from_a_log(replay: Replay) -> None:
     done = replay(HEAD)
     plain = done.result.model_dump(mode="json", by_alias=True)
     assert plain["schema"] == "slotwise/simulation/v1"
@@ -79,7 +81,7 @@ def test_the_articles_table_from_a_log(replay):
 
 
 @pytest.mark.usefixtures("article_log")
-def test_origin_first_starts_the_clock_at_the_first_arrival(replay):
+def test_origin_first_starts_the_clock_at_the_first_arrival(replay: Replay) -> None:
     zero, first = replay(HEAD), replay(HEAD.replace("origin: zero, ", ""))
     lead = zero.workload.arrival_s[0]
     assert lead > 0.1
@@ -87,7 +89,7 @@ def test_origin_first_starts_the_clock_at_the_first_arrival(replay):
 
 
 @pytest.mark.usefixtures("article_log")
-def test_policies_and_replicas_reach_the_simulator(replay):
+def test_policies_and_replicas_reach_the_simulator(replay: Replay) -> None:
     text = HEAD.replace("slots: 8", "slots: 8, replicas: 3")
     text += "policies: [dynamic: {max_delay_ms: 50, release: own}, dynamic]\n"
     done = replay(text)
@@ -98,7 +100,7 @@ def test_policies_and_replicas_reach_the_simulator(replay):
 
 
 @pytest.mark.usefixtures("article_log")
-def test_every_request_is_written_at_full_precision(replay, tmp_path):
+def test_every_request_is_written_at_full_precision(replay: Replay, tmp_path: Path) -> None:
     done = replay(HEAD)
     write_requests(done, tmp_path / "requests.csv")
     with (tmp_path / "requests.csv").open(newline="") as file:
@@ -125,7 +127,7 @@ def test_every_request_is_written_at_full_precision(replay, tmp_path):
             np.testing.assert_array_equal(column, exact)
 
 
-def test_rows_keep_the_order_of_the_input(replay, tmp_path):
+def test_rows_keep_the_order_of_the_input(replay: Replay, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("t_s,completion_tokens\n9,10\n0,30\n9,20\n")
     text = HEAD.replace("article.csv", "t.csv").replace("slots: 8", "slots: 1")
     done = replay(text + "policies: [continuous]\n")
@@ -134,7 +136,7 @@ def test_rows_keep_the_order_of_the_input(replay, tmp_path):
     np.testing.assert_allclose(done.outcomes["continuous"].start_s, [9, 0, 9.08])
 
 
-def test_dates_have_no_zero_of_their_own(tmp_path):
+def test_dates_have_no_zero_of_their_own(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("ts,completion_tokens\n2026-01-05T09:00:00Z,10\n")
     (tmp_path / "w.yaml").write_text(HEAD.replace("article.csv", "t.csv"))
     workload = load_workload(tmp_path / "w.yaml")
@@ -142,7 +144,7 @@ def test_dates_have_no_zero_of_their_own(tmp_path):
         build_workload(workload)
 
 
-def test_what_was_left_out_is_noted(replay, tmp_path):
+def test_what_was_left_out_is_noted(replay: Replay, tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text(
         "\n".join(json.dumps({"t_s": i, "completion_tokens": i}) for i in range(5))
     )
@@ -151,7 +153,7 @@ def test_what_was_left_out_is_noted(replay, tmp_path):
     assert "1 rows left out: no_output" in done.result.notes
 
 
-def test_lengths_without_arrivals_arrive_at_once(replay, tmp_path):
+def test_lengths_without_arrivals_arrive_at_once(replay: Replay, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("completion_tokens\n10\n30\n20\n")
     text = HEAD.replace("article.csv, origin: zero", "t.csv")
     done = replay(text)
@@ -159,7 +161,7 @@ def test_lengths_without_arrivals_arrive_at_once(replay, tmp_path):
     assert "no arrival times: all requests arrive at once" in done.result.notes
 
 
-def test_progress_counts_policies(article_log, replay):
+def test_progress_counts_policies(article_log: Path, replay: Replay) -> None:
     told = []
     replay(HEAD, on_progress=lambda done, total: told.append((done, total)))
     assert article_log.exists()

@@ -10,18 +10,18 @@ from slotwise_workflows.synthetic import draw
 OUTPUT = {"constant": 5}
 
 
-def drawn(seed=0, requests=20_000, **keys):
+def drawn(seed: int = 0, requests: int = 20_000, **keys: object) -> Workload:
     plain = {"requests": requests, "arrivals": "upfront", "output_tokens": OUTPUT, **keys}
     return draw(Synthetic.model_validate(plain), np.random.default_rng(seed))
 
 
-def test_constant_gaps():
+def test_constant_gaps() -> None:
     np.testing.assert_allclose(
         drawn(requests=4, arrivals={"constant": {"rate": 4}}).arrival_s, [0, 0.25, 0.5, 0.75]
     )
 
 
-def test_all_upfront_without_prompts():
+def test_all_upfront_without_prompts() -> None:
     made = drawn(requests=3)
     assert made.arrival_s.tolist() == [0, 0, 0]
     assert made.output_tokens.tolist() == [5, 5, 5]
@@ -30,7 +30,7 @@ def test_all_upfront_without_prompts():
     assert drawn(requests=2, max_tokens=9).max_tokens.tolist() == [9, 9]
 
 
-def test_a_trace_keeps_its_order():
+def test_a_trace_keeps_its_order() -> None:
     assert drawn(requests=3, arrivals={"trace": [2, 0, 1.5]}).arrival_s.tolist() == [2, 0, 1.5]
 
 
@@ -38,14 +38,14 @@ def test_a_trace_keeps_its_order():
     ("arrivals", "rate", "cv"),
     [({"poisson": {"rate": 12}}, 12, 1.0), ({"gamma": {"rate": 3, "cv": 2.5}}, 3, 2.5)],
 )
-def test_random_gaps_have_rate_and_variation(arrivals, rate, cv):
+def test_random_gaps_have_rate_and_variation(arrivals: object, rate: float, cv: float) -> None:
     gaps = np.diff(drawn(arrivals=arrivals).arrival_s)
     # 20,000 draws: standard errors of about 1 % (mean) and 2 % (cv of skewed gaps).
     assert gaps.mean() == pytest.approx(1 / rate, rel=0.06)
     assert gaps.std() / gaps.mean() == pytest.approx(cv, rel=0.08)
 
 
-def test_the_articles_mixture_has_its_mean():
+def test_the_articles_mixture_has_its_mean() -> None:
     parts = [{"weight": 17, "uniform": [40, 199]}, {"weight": 3, "uniform": [400, 999]}]
     tokens = drawn(output_tokens={"mixture": parts}).output_tokens
     assert tokens.min() >= 40
@@ -54,7 +54,7 @@ def test_the_articles_mixture_has_its_mean():
     assert tokens.mean() == pytest.approx(0.85 * 119.5 + 0.15 * 699.5, rel=0.03)
 
 
-def test_lognormal_and_empirical_lengths():
+def test_lognormal_and_empirical_lengths() -> None:
     made = drawn(
         output_tokens={"lognormal": {"mean": 500, "cv": 1.2}},
         prompt_tokens={"empirical": [3, 7, 7]},
@@ -66,7 +66,7 @@ def test_lognormal_and_empirical_lengths():
     )
 
 
-def test_the_same_seed_gives_the_same_and_streams_are_apart():
+def test_the_same_seed_gives_the_same_and_streams_are_apart() -> None:
     keys = {"arrivals": {"poisson": {"rate": 1}}, "output_tokens": {"uniform": [1, 99]}}
     first, again, other = drawn(**keys), drawn(**keys), drawn(seed=1, **keys)
     np.testing.assert_array_equal(first.arrival_s, again.arrival_s)
@@ -77,7 +77,7 @@ def test_the_same_seed_gives_the_same_and_streams_are_apart():
     np.testing.assert_array_equal(first.arrival_s, changed.arrival_s)
 
 
-def test_extremes_are_refused_and_not_wrapped_around():
+def test_extremes_are_refused_and_not_wrapped_around() -> None:
     with pytest.raises(ConfigError, match=r"traffic\.synthetic"):
         drawn(arrivals={"gamma": {"rate": 1e-308, "cv": 1}})
     tokens = drawn(output_tokens={"lognormal": {"mean": 1e7, "cv": 20}}).output_tokens

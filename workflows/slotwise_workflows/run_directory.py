@@ -1,23 +1,16 @@
-"""A run directory: what a diagnosis leaves behind, written so that a crash leaves no half file.
-
-Every file is written beside its final place and moved over it in one step, so a reader, a crash or
-Ctrl-C finds either the old file or the new one.
-"""
+"""A run directory: what a diagnosis leaves behind, and reading it back."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ValidationError
 
 from slotwise_workflows.errors import InputError
+from slotwise_workflows.files import write_file
 from slotwise_workflows.result import SCHEMA, Result
 
 if TYPE_CHECKING:
@@ -33,54 +26,6 @@ def default_directory(name: str) -> Path:
     """``slotwise-<name>`` under the working directory, the name made fit for any file system."""
     plain = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:60]
     return Path(f"slotwise-{plain or 'run'}")
-
-
-def prepare_directory(directory: Path) -> Path:
-    """Makes the directory, its parents too, and finds out whether it can be written.
-
-    Raises:
-        InputError: It cannot be made or written.
-    """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        trial = directory / f".{secrets.token_hex(6)}.trial"
-        trial.touch(exist_ok=False)
-        trial.unlink()
-    except OSError as error:
-        raise _cannot_write(directory, error, what="no output directory") from None
-    return directory
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A path to write to; once the block ends well, the file stands at ``path`` in one step.
-
-    If the block raises, Ctrl-C included, ``path`` keeps what it held and nothing is left over.
-
-    Raises:
-        InputError: The place cannot be written.
-    """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        yield temporary
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        raise _cannot_write(path, error, what="cannot be written") from None
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def write_file(path: Path, content: bytes) -> Path:
-    """Writes a whole file in one step; returns its path.
-
-    Raises:
-        InputError: The place cannot be written.
-    """
-    with replacing(path) as temporary:
-        temporary.write_bytes(content)
-    return path
 
 
 def write_result(result: Result, directory: Path) -> list[Path]:
@@ -160,12 +105,3 @@ def load_result(directory: Path) -> Result:
             why=str(fault["msg"]),
             hint="Run `slotwise diagnose` again",
         ) from None
-
-
-def _cannot_write(path: Path, error: OSError, *, what: str) -> InputError:
-    return InputError(
-        what,
-        where=str(path),
-        why=(error.strerror or str(error)).lower(),
-        hint="Choose another place with --output-dir",
-    )

@@ -24,8 +24,8 @@ from slotwise_workflows.config import (
     without_effect,
 )
 from slotwise_workflows.errors import ConfigError
+from slotwise_workflows.files import replacing
 from slotwise_workflows.result import PolicyFigures, Record
-from slotwise_workflows.run_directory import replacing
 from slotwise_workflows.traffic.model import Traffic
 
 SIMULATION_SCHEMA: Literal["slotwise/simulation/v1"] = "slotwise/simulation/v1"

@@ -11,7 +11,7 @@ EXAMPLES = sorted((Path(__file__).parents[3] / "workflows" / "examples").glob("*
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_it_loads_and_is_named_like_its_file(path):
+def test_it_loads_and_is_named_like_its_file(path: Path) -> None:
     assert load_workload(path).name == path.stem
 
 
@@ -20,14 +20,14 @@ def test_it_loads_and_is_named_like_its_file(path):
     [p for p in EXAMPLES if "synthetic:" in p.read_text(encoding="utf-8")],
     ids=lambda path: path.stem,
 )
-def test_made_up_traffic_is_simulated(path):
+def test_made_up_traffic_is_simulated(path: Path) -> None:
     result = simulate_file(load_workload(path)).result
     assert result.notes == []
     static, continuous = (result.policies[key] for key in ("static", "continuous"))
     assert continuous.makespan_s <= static.makespan_s * (1 + 1e-12)
 
 
-def test_there_are_examples_and_even_lengths_gain_nothing():
+def test_there_are_examples_and_even_lengths_gain_nothing() -> None:
     even = next(path for path in EXAMPLES if path.stem == "even-lengths")
     policies = simulate_file(load_workload(even)).result.policies
     # 600 requests of 1.2 s on 8 slots: 75 rounds, whichever way the slots are filled.

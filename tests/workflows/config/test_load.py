@@ -82,8 +82,8 @@ server: {slots: 8, cost: {ms_per_token: 8}}
 
 
 @pytest.fixture
-def workload_at(tmp_path):
-    def write(text, name="w.yaml"):
+def workload_at(tmp_path: Path) -> Write:
+    def write(text: str, name: str = "w.yaml") -> Path:
         path = tmp_path / name
         path.write_text(text, encoding="utf-8")
         return path
@@ -91,13 +91,13 @@ def workload_at(tmp_path):
     return write
 
 
-def faults_of(path):
+def faults_of(path: Path) -> list[tuple[int, str]]:
     workload, faults = check_workload(path)
     assert workload is None
     return [(int(f.where.rpartition(":")[2]), str(f).partition(": ")[2]) for f in faults]
 
 
-def test_every_key_is_accepted_and_has_its_value(workload_at):
+def test_every_key_is_accepted_and_has_its_value(workload_at: Write) -> None:
     workload = load_workload(workload_at(EVERY_KEY))
     assert workload.traffic.log.path == ("logs/*.jsonl.gz", "other.csv")
     assert workload.traffic.log.segment == ("route",)
@@ -108,7 +108,7 @@ def test_every_key_is_accepted_and_has_its_value(workload_at):
     assert workload.thresholds.adopt_from == 1.2
 
 
-def test_what_is_left_out_has_its_default(workload_at):
+def test_what_is_left_out_has_its_default(workload_at: Write) -> None:
     workload = load_workload(workload_at(SYNTHETIC))
     assert workload.traffic.synthetic.requests == 600
     assert to_policies(workload) == {"static": Static(), "continuous": Continuous()}
@@ -118,14 +118,14 @@ def test_what_is_left_out_has_its_default(workload_at):
     assert workload.execution.engine == "auto"
 
 
-def test_a_section_without_keys_is_a_section_left_out(workload_at):
+def test_a_section_without_keys_is_a_section_left_out(workload_at: Write) -> None:
     text = SYNTHETIC + "objectives:\nreport:\n  # client: x\nsweep: null\n"
     assert resolved(load_workload(workload_at(text))) == resolved(
         load_workload(workload_at(SYNTHETIC, "other.yaml"))
     )
 
 
-def test_facts_of_the_server(workload_at):
+def test_facts_of_the_server(workload_at: Write) -> None:
     told = to_given(load_workload(workload_at(EVERY_KEY)))
     assert (told.serving, told.mode, told.replicas, told.slots) == ("self_hosted", "online", 1, 8)
     assert (told.ms_per_token, told.max_delay_ms) == (8.0, 50.0)
@@ -134,7 +134,7 @@ def test_facts_of_the_server(workload_at):
     assert unsaid.serving is unsaid.slots is unsaid.replicas is unsaid.max_delay_ms is None
 
 
-def test_paths_start_at_the_file(workload_at):
+def test_paths_start_at_the_file(workload_at: Write) -> None:
     path = workload_at(EVERY_KEY)
     assert to_logs(load_workload(path)) == [
         str(path.parent / "logs/*.jsonl.gz"),
@@ -142,7 +142,7 @@ def test_paths_start_at_the_file(workload_at):
     ]
 
 
-def test_repeated_policies_are_numbered(workload_at):
+def test_repeated_policies_are_numbered(workload_at: Write) -> None:
     text = SYNTHETIC + (
         "policies: [static, dynamic: {max_delay_ms: .inf}, static: {release: own}, "
         "continuous, static, dynamic]\n"
@@ -157,7 +157,7 @@ def test_repeated_policies_are_numbered(workload_at):
     }
 
 
-def test_options_of_kin_are_accepted_and_said_to_have_no_effect(workload_at):
+def test_options_of_kin_are_accepted_and_said_to_have_no_effect(workload_at: Write) -> None:
     text = SYNTHETIC.replace("server: {", "server: {memory: {kv_tokens: 9, reserve: max_tokens}, ")
     text += "policies: [static: {max_delay_ms: 5}, continuous: {prefill: separate}]\n"
     said = without_effect(load_workload(workload_at(text)))
@@ -168,7 +168,7 @@ def test_options_of_kin_are_accepted_and_said_to_have_no_effect(workload_at):
 
 
 @pytest.mark.parametrize("word", ["upfront", "{upfront: true}", "{upfront: {}}", "{upfront: }"])
-def test_upfront_may_be_a_word(workload_at, word):
+def test_upfront_may_be_a_word(workload_at: Write, word: str) -> None:
     text = SYNTHETIC.replace("{poisson: {rate: 12}}", word)
     assert load_workload(workload_at(text)).traffic.synthetic.arrivals.upfront is True
 
@@ -204,7 +204,9 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("added", "line", "said"), FAULTS)
-def test_each_fault_names_line_field_and_remedy(workload_at, added, line, said):
+def test_each_fault_names_line_field_and_remedy(
+    workload_at: Write, added: str, line: int, said: str
+) -> None:
     assert faults_of(workload_at(SYNTHETIC + added)) == [(line, said)]
 
 
@@ -231,42 +233,42 @@ IN_PLACE = [
 
 
 @pytest.mark.parametrize(("old", "new", "line", "said"), IN_PLACE)
-def test_each_fault_in_place(workload_at, old, new, line, said):
+def test_each_fault_in_place(workload_at: Write, old: str, new: str, line: int, said: str) -> None:
     found = faults_of(workload_at(SYNTHETIC.replace(old, new)))
     assert len(found) == 1
     assert found[0][0] == line
     assert said in found[0][1]
 
 
-def test_an_unknown_time_zone_is_named(workload_at):
+def test_an_unknown_time_zone_is_named(workload_at: Write) -> None:
     path = workload_at(EVERY_KEY.replace("Asia/Tokyo", "Asia/Tokio"))
     ((line, said),) = faults_of(path)
     assert line == 7
     assert "'Asia/Tokio' is no IANA time zone" in said
 
 
-def test_log_and_synthetic_exclude_each_other(workload_at):
+def test_log_and_synthetic_exclude_each_other(workload_at: Write) -> None:
     path = workload_at(SYNTHETIC.replace("traffic:\n", "traffic:\n  log: {path: a.csv}\n"))
     ((line, said),) = faults_of(path)
     assert line == 2
     assert "exactly one of log, synthetic; log and synthetic are there" in said
 
 
-def test_several_faults_come_in_the_order_of_the_file_and_are_counted(workload_at):
+def test_several_faults_come_in_the_order_of_the_file_and_are_counted(workload_at: Write) -> None:
     path = workload_at(SYNTHETIC.replace("slots: 8", "slot: 8") + "foo: 1\nversion_: 2\n")
     assert [line for line, _ in faults_of(path)] == [8, 9, 10]
     with pytest.raises(ConfigError, match=r"w\.yaml:8: server\.slot .*and 2 more"):
         load_workload(path)
 
 
-def test_a_missing_file_says_what_writes_one(tmp_path):
+def test_a_missing_file_says_what_writes_one(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"no such file.*config init"):
         load_workload(tmp_path / "none.yaml")
     with pytest.raises(ConfigError, match="cannot be read"):
         load_workload(tmp_path)
 
 
-def test_a_list_is_no_workload(workload_at):
+def test_a_list_is_no_workload(workload_at: Write) -> None:
     with pytest.raises(ConfigError, match=r"w\.yaml:1: is no workload file"):
         load_workload(workload_at("- 1\n"))
 
@@ -279,7 +281,9 @@ def test_a_list_is_no_workload(workload_at):
         ("{calibration: c.json}", "server.cost.calibration"),
     ],
 )
-def test_a_cost_that_cannot_be_simulated_yet_is_refused_by_name(workload_at, cost, field):
+def test_a_cost_that_cannot_be_simulated_yet_is_refused_by_name(
+    workload_at: Write, cost: str, field: str
+) -> None:
     workload = load_workload(workload_at(SYNTHETIC.replace("{ms_per_token: 8}", cost)))
     with pytest.raises(ConfigError, match=rf"w\.yaml:8: {field} cannot be simulated"):
         to_cost(workload)
@@ -287,7 +291,7 @@ def test_a_cost_that_cannot_be_simulated_yet_is_refused_by_name(workload_at, cos
         to_given(workload)
 
 
-def test_what_a_simulation_needs_is_asked_for(workload_at):
+def test_what_a_simulation_needs_is_asked_for(workload_at: Write) -> None:
     workload = load_workload(workload_at("version: 1\ntraffic: {log: {path: a}}\n"))
     with pytest.raises(ConfigError, match=r"server\.slots is required"):
         to_server(workload)
@@ -295,7 +299,7 @@ def test_what_a_simulation_needs_is_asked_for(workload_at):
         to_cost(workload)
 
 
-def test_a_balancer_that_cannot_be_simulated_matters_with_replicas_only(workload_at):
+def test_a_balancer_that_cannot_be_simulated_matters_with_replicas_only(workload_at: Write) -> None:
     text = SYNTHETIC.replace("slots: 8", "slots: 8, replicas: 2, balancer: least_busy")
     with pytest.raises(ConfigError, match="least_busy"):
         to_server(load_workload(workload_at(text)))
@@ -303,7 +307,7 @@ def test_a_balancer_that_cannot_be_simulated_matters_with_replicas_only(workload
     assert to_server(load_workload(workload_at(alone, "alone.yaml"))) == (8, 1)
 
 
-def test_lines_of_fields(workload_at):
+def test_lines_of_fields(workload_at: Write) -> None:
     path = workload_at(EVERY_KEY)
     workload = load_workload(path)
     assert where(workload, "server.cost") == f"{path}:21"
@@ -311,7 +315,7 @@ def test_lines_of_fields(workload_at):
 
 
 @pytest.mark.parametrize("text", [EVERY_KEY, SYNTHETIC])
-def test_the_published_schema_accepts_what_is_accepted(text):
+def test_the_published_schema_accepts_what_is_accepted(text: str) -> None:
     published = schema()
     jsonschema.Draft202012Validator.check_schema(published)
     validator = jsonschema.Draft202012Validator(published)
@@ -332,24 +336,26 @@ def test_the_published_schema_accepts_what_is_accepted(text):
         {"sweep": {"load": [0]}},
     ],
 )
-def test_the_published_schema_refuses_what_is_refused(workload_at, wrong):
+def test_the_published_schema_refuses_what_is_refused(
+    workload_at: Write, wrong: dict[str, object]
+) -> None:
     plain = yaml.safe_load(SYNTHETIC.replace("6e2", "600")) | wrong
     assert not jsonschema.Draft202012Validator(schema()).is_valid(plain)
     assert check_workload(workload_at(yaml.safe_dump(plain)))[1]
 
 
-def test_everything_resolved_reads_back_the_same(workload_at):
+def test_everything_resolved_reads_back_the_same(workload_at: Write) -> None:
     text = EVERY_KEY + "\n"
     first = load_workload(workload_at(text))
     again = load_workload(workload_at(yaml.safe_dump(resolved(first)), "again.yaml"))
     assert resolved(again) == resolved(first)
 
 
-def test_infinity_survives_json():
+def test_infinity_survives_json() -> None:
     assert plain_values({"a": (math.inf, 1), "b": -math.inf}) == {"a": [".inf", 1], "b": "-.inf"}
 
 
-def test_every_key_is_described():
+def test_every_key_is_described() -> None:
     for name in field_names():
         steps = name.split(".")
         parent = _fields(tuple(steps[:-1]))
@@ -364,7 +370,9 @@ def test_every_key_is_described():
 
 
 @given(st.text(max_size=60))
-def test_any_text_in_any_place_gives_a_workload_or_faults_of_one_line(tmp_path_factory, text):
+def test_any_text_in_any_place_gives_a_workload_or_faults_of_one_line(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
     path = Path(tmp_path_factory.mktemp("any")) / "w.yaml"
     body = SYNTHETIC.replace("lognormal: {mean: 500, cv: 1.2}", text)
     path.write_text(body, encoding="utf-8", errors="replace")

@@ -1,6 +1,8 @@
 """What `config init` writes can be read back, with every answer in its place."""
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import yaml
@@ -16,8 +18,8 @@ NUMBERS = st.none() | st.floats(0.001, 1e6).map(repr)
 
 
 @pytest.fixture
-def read_back(tmp_path):
-    def read(text):
+def read_back(tmp_path: Path) -> Callable[[str], WorkloadFile]:
+    def read(text: str) -> WorkloadFile:
         path = tmp_path / "w.yaml"
         path.write_text(text, encoding="utf-8")
         return load_workload(path)
@@ -26,7 +28,9 @@ def read_back(tmp_path):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_template_loads_and_tells_nothing_unasked(read_back, language):
+def test_the_template_loads_and_tells_nothing_unasked(
+    read_back: Callable[[str], WorkloadFile], language: Language
+) -> None:
     workload = read_back(template(language))
     told = to_given(workload)
     assert told.slots is told.replicas is told.ms_per_token is told.serving is None
@@ -35,7 +39,7 @@ def test_the_template_loads_and_tells_nothing_unasked(read_back, language):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_line_that_is_off_is_right_once_it_is_on(tmp_path, language):
+def test_every_line_that_is_off_is_right_once_it_is_on(tmp_path: Path, language: Language) -> None:
     # Each single option of the template, switched on alone, is a key the schema knows.
     text = template(language)
     switches = re.findall(r"^ +# ((?:- )?[a-z_0-9]+: .*)$", text, re.MULTILINE)
@@ -50,7 +54,9 @@ def test_every_line_that_is_off_is_right_once_it_is_on(tmp_path, language):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_synthetic_block_is_right_once_it_is_on(read_back, language):
+def test_the_synthetic_block_is_right_once_it_is_on(
+    read_back: Callable[[str], WorkloadFile], language: Language
+) -> None:
     lines = template(language).splitlines()
     first = next(i for i, line in enumerate(lines) if line.startswith("  # synthetic:"))
     last = next(i for i, line in enumerate(lines) if "prompt_tokens: {log" in line)
@@ -73,7 +79,9 @@ def test_the_synthetic_block_is_right_once_it_is_on(read_back, language):
         }
     ),
 )
-def test_any_answers_give_a_file_that_says_them(tmp_path_factory, language, answers):
+def test_any_answers_give_a_file_that_says_them(
+    tmp_path_factory: pytest.TempPathFactory, language: Language, answers: dict[str, str | None]
+) -> None:
     path = tmp_path_factory.mktemp("init") / "w.yaml"
     path.write_bytes(template(language, answers).encode("utf-8", "replace"))
     told = to_given(load_workload(path))
@@ -94,14 +102,16 @@ def test_any_answers_give_a_file_that_says_them(tmp_path_factory, language, answ
         ("x\nname: injected", None),
     ],
 )
-def test_the_engine_tells_who_runs_the_server(read_back, engine, serving):
+def test_the_engine_tells_who_runs_the_server(
+    read_back: Callable[[str], WorkloadFile], engine: str, serving: str | None
+) -> None:
     workload = read_back(template("en", {"engine": engine}))
     assert workload.server.serving == serving
     assert workload.name == "my-traffic"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_interview_asks_six_questions_in_both_languages(language):
+def test_the_interview_asks_six_questions_in_both_languages(language: Language) -> None:
     asked = interview(language)
     assert [q.key for q in asked.questions] == [
         "engine",
@@ -127,7 +137,7 @@ def test_the_interview_asks_six_questions_in_both_languages(language):
         ("engine", "  vLLM   0.19 ", "vLLM 0.19"),
     ],
 )
-def test_answers_are_understood(key, answer, parsed):
+def test_answers_are_understood(key: str, answer: str, parsed: str) -> None:
     asked = interview("en")
     question = next(q for q in asked.questions if q.key == key)
     assert asked.parse(question, answer) == parsed
@@ -147,14 +157,14 @@ def test_answers_are_understood(key, answer, parsed):
         ("gpu_hour_price", "0"),
     ],
 )
-def test_other_answers_are_asked_again(key, answer):
+def test_other_answers_are_asked_again(key: str, answer: str) -> None:
     asked = interview("en")
     question = next(q for q in asked.questions if q.key == key)
     with pytest.raises(ValueError, match="Please give a"):
         asked.parse(question, answer)
 
 
-def test_the_hearing_sheets_ask_the_same_number_of_questions():
+def test_the_hearing_sheets_ask_the_same_number_of_questions() -> None:
     sheets = {language: hearing_sheet(language) for language in LANGUAGES}
     numbers = {
         language: re.findall(r"^\| (\d+) \|", sheet, re.MULTILINE)
@@ -163,7 +173,7 @@ def test_the_hearing_sheets_ask_the_same_number_of_questions():
     assert numbers["ja"] == numbers["en"] == [str(n) for n in range(1, 17)]
 
 
-def test_both_templates_have_the_same_keys():
+def test_both_templates_have_the_same_keys() -> None:
     plain = {language: yaml.safe_load(template(language)) for language in LANGUAGES}
     plain["en"]["report"]["language"] = "ja"
     assert plain["en"] == plain["ja"]

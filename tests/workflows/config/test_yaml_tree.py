@@ -45,17 +45,17 @@ from slotwise_workflows.errors import ConfigError
         (".", "."),
     ],
 )
-def test_scalars_follow_the_core_schema_of_yaml_1_2(text, value):
+def test_scalars_follow_the_core_schema_of_yaml_1_2(text: str, value: object) -> None:
     read = parse_yaml(f"key: {text}\n".encode(), name="w.yaml").value["key"]
     assert read == value
     assert type(read) is type(value)
 
 
-def test_not_a_number_is_read_as_such():
+def test_not_a_number_is_read_as_such() -> None:
     assert math.isnan(parse_yaml(b"[.nan]", name="w.yaml").value[0])
 
 
-def test_every_node_knows_its_line():
+def test_every_node_knows_its_line() -> None:
     tree = parse_yaml(b"a: 1\nb:\n  c:\n    - x\n    - {d: 2,\n       e: 3}\n", name="w.yaml")
     assert tree.line_of(("a",)) == 1
     assert tree.line_of(("b", "c")) == 3
@@ -79,32 +79,34 @@ def test_every_node_knows_its_line():
         ("\na: " + "[" * (MAX_DEPTH + 1), 2, "nested"),
     ],
 )
-def test_what_a_configuration_never_needs_is_refused_with_its_line(text, line, words):
+def test_what_a_configuration_never_needs_is_refused_with_its_line(
+    text: str, line: int, words: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_yaml(text.encode(), name="w.yaml")
     assert caught.value.where == f"w.yaml:{line}"
     assert words in str(caught.value)
 
 
-def test_aliases_that_blow_up_are_refused():
+def test_aliases_that_blow_up_are_refused() -> None:
     levels = [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9)]
     text = "\n".join(["a0: &a0 [x, x, x, x, x, x, x, x, x, x]", *levels])
     with pytest.raises(ConfigError, match="more than"):
         parse_yaml(text.encode(), name="w.yaml")
 
 
-def test_a_few_aliases_are_read():
+def test_a_few_aliases_are_read() -> None:
     text = b"one: &one {rate: 3}\ntwo: *one\n"
     assert parse_yaml(text, name="w").value == {"one": {"rate": 3}, "two": {"rate": 3}}
 
 
-def test_an_alias_to_itself_names_nothing():
+def test_an_alias_to_itself_names_nothing() -> None:
     with pytest.raises(ConfigError, match="names nothing"):
         parse_yaml(b"a: &a [*a]", name="w")
 
 
 @pytest.mark.parametrize("content", [b"", b"# only a comment\n", b"---\n"])
-def test_an_empty_file_says_what_to_do(content):
+def test_an_empty_file_says_what_to_do(content: bytes) -> None:
     if content == b"---\n":
         assert parse_yaml(content, name="w").value is None
         return
@@ -112,22 +114,22 @@ def test_an_empty_file_says_what_to_do(content):
         parse_yaml(content, name="w.yaml")
 
 
-def test_bytes_that_are_not_utf_8_are_placed():
+def test_bytes_that_are_not_utf_8_are_placed() -> None:
     with pytest.raises(ConfigError, match=r"w\.yaml:2: byte 8 is not UTF-8"):
         parse_yaml(b"a: 1\nb: \xff\n", name="w.yaml")
 
 
-def test_a_byte_order_mark_is_no_content():
+def test_a_byte_order_mark_is_no_content() -> None:
     assert parse_yaml(b"\xef\xbb\xbfa: 1\n", name="w").value == {"a": 1}
 
 
-def test_a_huge_file_is_refused_unread():
+def test_a_huge_file_is_refused_unread() -> None:
     with pytest.raises(ConfigError, match="larger than 1 MiB"):
         parse_yaml(b"#" * (MAX_BYTES + 1), name="w.yaml")
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_give_a_tree_or_a_config_error(content):
+def test_any_bytes_give_a_tree_or_a_config_error(content: bytes) -> None:
     with contextlib.suppress(ConfigError):
         parse_yaml(content, name="w.yaml")
 
@@ -147,7 +149,7 @@ _PLAIN = st.recursive(
 
 
 @given(_PLAIN)
-def test_what_pyyaml_writes_reads_back_the_same(value):
+def test_what_pyyaml_writes_reads_back_the_same(value: object) -> None:
     # PyYAML quotes whatever YAML 1.1 would take for something else; 1.2 takes less, never more,
     # but for 0o17 and numbers such as 1e3, which PyYAML writes as the plain words they are to it.
     text = yaml.safe_dump({"value": value}, default_style='"' if isinstance(value, str) else None)
@@ -157,7 +159,7 @@ def test_what_pyyaml_writes_reads_back_the_same(value):
     assert parse_yaml(text.encode(), name="w").value == {"value": value}
 
 
-def _leaves(value):
+def _leaves(value: object) -> list[object]:
     if isinstance(value, list):
         return [leaf for item in value for leaf in _leaves(item)]
     if isinstance(value, dict):
@@ -165,5 +167,5 @@ def _leaves(value):
     return [value]
 
 
-def _looks_like_a_number(word):
+def _looks_like_a_number(word: str) -> bool:
     return any(char.isdigit() for char in word)

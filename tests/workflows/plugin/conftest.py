@@ -33,7 +33,7 @@ class HostedRun:
     def events_file(self) -> Path:
         return self.folder / self.events_name
 
-    def start(self):
+    def start(self) -> Finished:
         inputs_file = self.folder / "inputs.json"
         inputs_file.write_text(json.dumps(self.inputs), encoding="utf-8")
         return run_workflow(
@@ -61,5 +61,5 @@ class HostedRun:
 
 
 @pytest.fixture
-def hosted_run(tmp_path):
+def hosted_run(tmp_path: Path) -> HostedRun:
     return HostedRun(tmp_path)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,13 +17,13 @@ from slotwise_workflows.resources import load_yaml
 SCHEMA = load_yaml("workflows/diagnose.yaml")["inputs"]
 
 
-def _read(tmp_path, content):
+def _read(tmp_path: Path, content: object) -> dict[str, Any]:
     path = tmp_path / "inputs.json"
     path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
     return read_inputs(path, SCHEMA)
 
 
-def _refusal(tmp_path, content):
+def _refusal(tmp_path: Path, content: object) -> tuple[str, str]:
     with pytest.raises(InputError) as caught:
         _read(tmp_path, content)
     error = caught.value
@@ -29,16 +31,16 @@ def _refusal(tmp_path, content):
     return error.where.removeprefix(str(tmp_path)).lstrip("/\\"), str(error)
 
 
-def test_reads_what_the_file_says(tmp_path):
+def test_reads_what_the_file_says(tmp_path: Path) -> None:
     said = {"traffic_log": ["a.csv", "b/*.jsonl"], "slots": 8, "map": {"arrival": "t"}}
     assert _read(tmp_path, said) == said
 
 
-def test_a_byte_order_mark_is_no_fault(tmp_path):
+def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
     assert _read(tmp_path, b'\xef\xbb\xbf{"traffic_log": "a"}') == {"traffic_log": "a"}
 
 
-def test_defaults():
+def test_defaults() -> None:
     assert defaults(SCHEMA) == {"seed": 0, "language": "ja"}
 
 
@@ -66,18 +68,18 @@ def test_defaults():
         (b"", "inputs.json:1", "not JSON"),
     ],
 )
-def test_refusals_say_where(tmp_path, content, where, says):
+def test_refusals_say_where(tmp_path: Path, content: object, where: str, says: str) -> None:
     place, message = _refusal(tmp_path, content)
     assert place == where
     assert says in message
 
 
-def test_no_file(tmp_path):
+def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read the inputs file"):
         read_inputs(tmp_path / "none.json", SCHEMA)
 
 
-def test_hostile_keys_stay_on_one_short_line(tmp_path):
+def test_hostile_keys_stay_on_one_short_line(tmp_path: Path) -> None:
     _, message = _refusal(tmp_path, {"traffic_log": "a", "x\n\x1b[31m\u202e" + "y" * 5000: 1})
     assert message.isprintable()
     assert len(message) < 1500
@@ -96,7 +98,9 @@ _json = st.recursive(
 
 
 @given(_json)
-def test_anything_else_is_refused_in_one_line(tmp_path_factory, content):
+def test_anything_else_is_refused_in_one_line(
+    tmp_path_factory: pytest.TempPathFactory, content: object
+) -> None:
     path = tmp_path_factory.getbasetemp() / "any-inputs.json"
     path.write_text(json.dumps(content), encoding="utf-8")
     said, refusal = {}, ""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from importlib.metadata import entry_points, metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -28,16 +30,16 @@ SCHEMAS = (
 
 
 @pytest.fixture(scope="module")
-def manifest():
+def manifest() -> dict[str, Any]:
     return get_workflow_info()
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_published_schemas_are_schemas(name):
+def test_published_schemas_are_schemas(name: str) -> None:
     Draft202012Validator.check_schema(resources.load_json(name))
 
 
-def test_manifest_is_valid(manifest):
+def test_manifest_is_valid(manifest: dict[str, Any]) -> None:
     validator = Draft202012Validator(resources.load_json(resources.TEMPLATE_SCHEMA))
     assert [(e.json_path, e.message) for e in validator.iter_errors(manifest)] == []
 
@@ -61,14 +63,14 @@ def test_manifest_is_valid(manifest):
         (lambda m: m.update(extra=1), "$"),
     ],
 )
-def test_schema_refuses(change, pointer):
+def test_schema_refuses(change: Callable[[dict[str, Any]], None], pointer: str) -> None:
     changed = get_workflow_info()
     change(changed)
     validator = Draft202012Validator(resources.load_json(resources.TEMPLATE_SCHEMA))
     assert [error.json_path for error in validator.iter_errors(changed)] == [pointer]
 
 
-def test_each_definition_is_valid_and_says_what_the_manifest_says(manifest):
+def test_each_definition_is_valid_and_says_what_the_manifest_says(manifest: dict[str, Any]) -> None:
     template_schema = Resource.from_contents(resources.load_json(resources.TEMPLATE_SCHEMA))
     registry = Registry().with_resource("urn:workflow-template:v1", template_schema)
     validator = Draft202012Validator(
@@ -81,7 +83,7 @@ def test_each_definition_is_valid_and_says_what_the_manifest_says(manifest):
             assert definition[key] == workflow[key], key
 
 
-def test_manifest_agrees_with_the_distribution(manifest):
+def test_manifest_agrees_with_the_distribution(manifest: dict[str, Any]) -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     version = manifest["metadata"]["version"]
     runtime = manifest["runtime"]
@@ -94,19 +96,19 @@ def test_manifest_agrees_with_the_distribution(manifest):
     assert set(runtime["command"]) <= project["scripts"].keys()
 
 
-def test_entry_point_hands_out_the_same_manifest(manifest):
+def test_entry_point_hands_out_the_same_manifest(manifest: dict[str, Any]) -> None:
     declared = manifest["runtime"]["entryPoint"]
     (found,) = entry_points(group=declared["group"], name=declared["name"])
     assert found.value == declared["object"]
     assert found.load()() == manifest == resources.load_yaml(resources.MANIFEST)
 
 
-def test_every_path_exists_but_the_wheel_that_a_build_adds(manifest):
+def test_every_path_exists_but_the_wheel_that_a_build_adds(manifest: dict[str, Any]) -> None:
     absent = [path for path in manifest_paths(manifest) if not (REPOSITORY / path).is_file()]
     assert absent == [manifest["runtime"]["wheel"]]
 
 
-def test_exit_codes_are_those_of_the_errors(manifest):
+def test_exit_codes_are_those_of_the_errors(manifest: dict[str, Any]) -> None:
     kinds = [
         kind
         for kind in vars(errors).values()
@@ -116,18 +118,18 @@ def test_exit_codes_are_those_of_the_errors(manifest):
     assert set(manifest["exitCodes"]) == codes | {"0", "4"}
 
 
-def test_outputs_name_the_verdicts_and_confidences_of_the_result(manifest):
+def test_outputs_name_the_verdicts_and_confidences_of_the_result(manifest: dict[str, Any]) -> None:
     outputs = manifest["workflows"][0]["outputs"]["properties"]
     assert outputs["verdict"]["enum"] == list(Verdict.__args__)
     assert outputs["confidence"]["enum"] == list(Confidence.__args__)
 
 
-def test_published_result_schema_is_that_of_the_models():
+def test_published_result_schema_is_that_of_the_models() -> None:
     published = resources.read_text(resources.RESULT_SCHEMA)
     assert published == result_schema(), "run: python -m slotwise_workflows.schemas"
 
 
-def test_looking_around_is_cheap():
+def test_looking_around_is_cheap() -> None:
     program = (
         "import sys\n"
         "from slotwise_workflows.plugin import get_workflow_info\n"

@@ -11,7 +11,9 @@ import signal
 import subprocess
 import sys
 import types
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,12 +22,15 @@ from slotwise_workflows.errors import Cancelled, InputError, SlotwiseError, Usag
 from slotwise_workflows.events import Artifact, Progress, StepFinished, StepStarted
 from slotwise_workflows.host.finished import Finished
 
+if TYPE_CHECKING:
+    from tests.workflows.plugin.conftest import HostedRun
+
 OUTPUTS = {"verdict": "no_gain", "confidence": "high", "requests": 600, "gain": None}
 ARTIFACTS = ("report.html", "report.md", "tables/policies.csv", "traffic.parquet")
 LAST = ("provenance.json", "result.json")
 
 
-def _write(output_dir: Path, names, on_event) -> None:
+def _write(output_dir: Path, names: Iterable[str], on_event: OnEvent) -> None:
     for name in names:
         path = output_dir / name
         path.parent.mkdir(exist_ok=True)
@@ -33,7 +38,15 @@ def _write(output_dir: Path, names, on_event) -> None:
         on_event(Artifact("report", path))
 
 
-def _work(_inputs, _defaults, *, base, output_dir, command, on_event):
+def _work(
+    _inputs: object,
+    _defaults: object,
+    *,
+    base: Path,
+    output_dir: Path,
+    command: list[str],
+    on_event: OnEvent,
+) -> Finished:
     assert base.is_absolute()
     assert command[:2] == ["slotwise", "run"]
     on_event(StepStarted("read"))
@@ -47,10 +60,10 @@ def _work(_inputs, _defaults, *, base, output_dir, command, on_event):
 
 
 @pytest.fixture
-def pipeline(monkeypatch):
+def pipeline(monkeypatch: pytest.MonkeyPatch) -> Callable[[Work], None]:
     """Puts a stand-in where the real work is imported from."""
 
-    def use(work):
+    def use(work: Work) -> None:
         module = types.ModuleType("slotwise_workflows.host.diagnose")
         module.run = work
         monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -59,7 +72,9 @@ def pipeline(monkeypatch):
     return use
 
 
-def test_events_of_a_run_that_goes_through(hosted_run, pipeline):
+def test_events_of_a_run_that_goes_through(
+    hosted_run: HostedRun, pipeline: Callable[[Work], None]
+) -> None:
     pipeline(_work)
     assert hosted_run.start() == Finished(0, OUTPUTS)
     events = hosted_run.events()
@@ -82,7 +97,9 @@ def test_events_of_a_run_that_goes_through(hosted_run, pipeline):
     assert {event["time"] for event in events} == {"2026-01-02T12:00:00.000Z"}
 
 
-def test_artifact_events_tell_what_is_on_the_disk(hosted_run, pipeline):
+def test_artifact_events_tell_what_is_on_the_disk(
+    hosted_run: HostedRun, pipeline: Callable[[Work], None]
+) -> None:
     pipeline(_work)
     hosted_run.start()
     artifacts = [event for event in hosted_run.events() if event["event"] == "artifact"]
@@ -99,8 +116,10 @@ def test_artifact_events_tell_what_is_on_the_disk(hosted_run, pipeline):
     assert {event["path"]: event["id"] for event in artifacts}["tables/policies.csv"] == "tables"
 
 
-def test_too_little_data_is_a_run_that_finished(hosted_run, pipeline):
-    def work(*args, **kwargs):
+def test_too_little_data_is_a_run_that_finished(
+    hosted_run: HostedRun, pipeline: Callable[[Work], None]
+) -> None:
+    def work(*args: Any, **kwargs: Any) -> Finished:
         _work(*args, **kwargs)
         return Finished(4, {**OUTPUTS, "verdict": "insufficient_data"})
 
@@ -114,7 +133,9 @@ def test_too_little_data_is_a_run_that_finished(hosted_run, pipeline):
     )
 
 
-def test_the_events_file_may_live_in_the_output_directory(hosted_run, pipeline):
+def test_the_events_file_may_live_in_the_output_directory(
+    hosted_run: HostedRun, pipeline: Callable[[Work], None]
+) -> None:
     pipeline(_work)
     hosted_run.events_name = "out/events.jsonl"
     assert hosted_run.start().exit_code == 0
@@ -130,9 +151,14 @@ def test_the_events_file_may_live_in_the_output_directory(hosted_run, pipeline):
     ],
 )
 def test_the_last_line_is_an_error_if_the_work_fails(
-    hosted_run, pipeline, raised, kind, code, status
-):
-    def work(*_args, **kwargs):
+    hosted_run: HostedRun,
+    pipeline: Callable[[Work], None],
+    raised: BaseException,
+    kind: type[BaseException],
+    code: int,
+    status: str,
+) -> None:
+    def work(*_args: Any, **kwargs: Any) -> Finished:
         kwargs["on_event"](StepStarted("read"))
         raise raised
 
@@ -145,8 +171,10 @@ def test_the_last_line_is_an_error_if_the_work_fails(
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "deep/tables/own.csv", "deep/report.html"])
-def test_an_artifact_that_is_not_declared_is_a_fault_of_ours(hosted_run, pipeline, name):
-    def work(*_args, **kwargs):
+def test_an_artifact_that_is_not_declared_is_a_fault_of_ours(
+    hosted_run: HostedRun, pipeline: Callable[[Work], None], name: str
+) -> None:
+    def work(*_args: Any, **kwargs: Any) -> None:
         (kwargs["output_dir"] / "deep" / "tables").mkdir(parents=True)
         _write(kwargs["output_dir"], [name], kwargs["on_event"])
 
@@ -155,14 +183,16 @@ def test_an_artifact_that_is_not_declared_is_a_fault_of_ours(hosted_run, pipelin
         hosted_run.start()
 
 
-def test_a_required_artifact_that_is_missing_is_a_fault_of_ours(hosted_run, pipeline):
+def test_a_required_artifact_that_is_missing_is_a_fault_of_ours(
+    hosted_run: HostedRun, pipeline: Callable[[Work], None]
+) -> None:
     pipeline(lambda *_args, **_kwargs: Finished(0, OUTPUTS))
     with pytest.raises(SlotwiseError, match=r"no artifact report, .*provenance was written"):
         hosted_run.start()
     assert hosted_run.events()[-1]["status"] == "internal_error"
 
 
-def test_wrong_inputs_end_in_an_error_event_with_their_pointer(hosted_run):
+def test_wrong_inputs_end_in_an_error_event_with_their_pointer(hosted_run: HostedRun) -> None:
     hosted_run.inputs = {"traffic_log": "log.csv", "slots": 0}
     with pytest.raises(InputError):
         hosted_run.start()
@@ -172,14 +202,16 @@ def test_wrong_inputs_end_in_an_error_event_with_their_pointer(hosted_run):
     assert not hosted_run.output_dir.exists()
 
 
-def test_an_unknown_workflow_is_a_usage_error(hosted_run):
+def test_an_unknown_workflow_is_a_usage_error(hosted_run: HostedRun) -> None:
     hosted_run.workflow = "../diagnose"
     with pytest.raises(UsageError, match="There is: diagnose"):
         hosted_run.start()
     assert hosted_run.events()[-1]["exitCode"] == 2
 
 
-def test_a_used_output_directory_is_refused_and_left_alone(hosted_run, pipeline):
+def test_a_used_output_directory_is_refused_and_left_alone(
+    hosted_run: HostedRun, pipeline: Callable[[Work], None]
+) -> None:
     pipeline(_work)
     hosted_run.output_dir.mkdir()
     old = hosted_run.output_dir / "result.json"
@@ -190,20 +222,22 @@ def test_a_used_output_directory_is_refused_and_left_alone(hosted_run, pipeline)
     assert [path.name for path in hosted_run.output_dir.iterdir()] == ["result.json"]
 
 
-def test_an_events_file_that_cannot_be_written(hosted_run):
+def test_an_events_file_that_cannot_be_written(hosted_run: HostedRun) -> None:
     hosted_run.events_file.mkdir()
     with pytest.raises(InputError, match="cannot write the events file"):
         hosted_run.start()
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_a_full_disk_is_told_in_one_line(hosted_run):
+def test_a_full_disk_is_told_in_one_line(hosted_run: HostedRun) -> None:
     hosted_run.events_name = "/dev/full"
     with pytest.raises(InputError, match="cannot write the events file: No space left"):
         hosted_run.start()
 
 
-def test_signal_handlers_are_put_back(hosted_run, pipeline):
+def test_signal_handlers_are_put_back(
+    hosted_run: HostedRun, pipeline: Callable[[Work], None]
+) -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     pipeline(_work)
     hosted_run.start()
@@ -238,7 +272,7 @@ except Cancelled as cancelled:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM that a process can catch")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_host_can_stop_a_run(hosted_run, number):
+def test_a_host_can_stop_a_run(hosted_run: HostedRun, number: signal.Signals) -> None:
     (hosted_run.folder / "inputs.json").write_text('{"traffic_log": "log.csv"}')
     process = subprocess.Popen(
         [sys.executable, "-c", ENDLESS, str(hosted_run.folder)],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -15,11 +17,14 @@ from slotwise_cli.app import app
 from slotwise_workflows.plugin import get_workflow_info
 from slotwise_workflows.resources import load_json
 
+if TYPE_CHECKING:
+    from tests.workflows.plugin.conftest import HostedRun
+
 DIAGNOSE = get_workflow_info()["workflows"][0]
 PROMPT = "a sentence that only the log holds"
 
 
-def _log(path, requests: int, *, even: bool = False) -> None:
+def _log(path: Path, requests: int, *, even: bool = False) -> None:
     rng = np.random.default_rng(7)
     arrival = np.cumsum(rng.exponential(0.08, requests))
     long = rng.random(requests) < 0.15
@@ -34,14 +39,14 @@ def _log(path, requests: int, *, even: bool = False) -> None:
 
 
 @pytest.fixture
-def diagnosis(hosted_run, monkeypatch):
+def diagnosis(hosted_run: HostedRun, monkeypatch: pytest.MonkeyPatch) -> HostedRun:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767261600")
     _log(hosted_run.folder / "log.csv", 300)
     hosted_run.inputs = {"traffic_log": "log.csv", "slots": 8, "ms_per_token": 8, "client": "甲社"}
     return hosted_run
 
 
-def _command(run) -> list[str]:
+def _command(run: HostedRun) -> list[str]:
     """The manifest's arguments with the host's paths put in."""
     inputs_file = run.folder / "inputs.json"
     inputs_file.write_text(json.dumps(run.inputs), encoding="utf-8")
@@ -53,8 +58,10 @@ def _command(run) -> list[str]:
     return [paths.get(argument, argument) for argument in DIAGNOSE["args"]]
 
 
-def test_a_run_as_the_manifest_declares_it(diagnosis, monkeypatch):
-    def refuse(*_args, **_kwargs):
+def test_a_run_as_the_manifest_declares_it(
+    diagnosis: HostedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_args: object, **_kwargs: object) -> None:
         raise AssertionError("the manifest declares no network and no other program")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
@@ -88,15 +95,15 @@ def test_a_run_as_the_manifest_declares_it(diagnosis, monkeypatch):
     assert "甲社" in (diagnosis.output_dir / "report.html").read_text(encoding="utf-8")
 
 
-def test_no_prompt_text_leaves_the_log(diagnosis):
+def test_no_prompt_text_leaves_the_log(diagnosis: HostedRun) -> None:
     diagnosis.start()
     files = [path for path in diagnosis.folder.rglob("*") if path.is_file()]
     holders = [path.name for path in files if PROMPT.encode() in path.read_bytes()]
     assert holders == ["log.csv"]
 
 
-def test_the_same_inputs_give_the_same_artifacts(diagnosis):
-    def artifacts():
+def test_the_same_inputs_give_the_same_artifacts(diagnosis: HostedRun) -> None:
+    def artifacts() -> dict[Path, bytes]:
         diagnosis.start()
         return {
             path.relative_to(diagnosis.output_dir): path.read_bytes()
@@ -111,7 +118,7 @@ def test_the_same_inputs_give_the_same_artifacts(diagnosis):
     assert diagnosis.events_file.read_bytes() == events
 
 
-def test_inputs_win_over_the_workload_file(diagnosis):
+def test_inputs_win_over_the_workload_file(diagnosis: HostedRun) -> None:
     (diagnosis.folder / "workload.yaml").write_text(
         "version: 1\n"
         "name: support-chat\n"
@@ -132,7 +139,7 @@ def test_inputs_win_over_the_workload_file(diagnosis):
     assert "甲社" in html
 
 
-def test_too_little_data_ends_with_4_and_a_report(diagnosis):
+def test_too_little_data_ends_with_4_and_a_report(diagnosis: HostedRun) -> None:
     _log(diagnosis.folder / "log.csv", 20)
     done = CliRunner().invoke(app, [*_command(diagnosis), "--json"])
     assert done.exit_code == 4, done.stderr
@@ -142,7 +149,7 @@ def test_too_little_data_ends_with_4_and_a_report(diagnosis):
     assert (diagnosis.output_dir / "report.html").is_file()
 
 
-def test_equal_lengths_are_told_that_there_is_no_gain(diagnosis):
+def test_equal_lengths_are_told_that_there_is_no_gain(diagnosis: HostedRun) -> None:
     _log(diagnosis.folder / "log.csv", 300, even=True)
     finished = diagnosis.start()
     assert finished.exit_code == 0
@@ -158,7 +165,9 @@ def test_equal_lengths_are_told_that_there_is_no_gain(diagnosis):
         ({"workload": "none.yaml"}, 3, "none.yaml"),
     ],
 )
-def test_faults_are_one_line_and_the_last_event(diagnosis, change, code, says):
+def test_faults_are_one_line_and_the_last_event(
+    diagnosis: HostedRun, change: dict[str, object], code: int, says: str
+) -> None:
     diagnosis.inputs |= change
     done = CliRunner().invoke(app, _command(diagnosis))
     assert done.exit_code == code
@@ -169,7 +178,7 @@ def test_faults_are_one_line_and_the_last_event(diagnosis, change, code, says):
     assert last["message"] in done.stderr
 
 
-def test_an_unknown_workflow_ends_with_2(diagnosis):
+def test_an_unknown_workflow_ends_with_2(diagnosis: HostedRun) -> None:
     command = _command(diagnosis)
     command[1] = "diagnoze"
     done = CliRunner().invoke(app, command)

@@ -131,7 +131,7 @@ def _definition(workflow: str) -> dict[str, Any]:
 def _make_empty(output_dir: Path, events_file: Path) -> None:
     """Artifacts of two runs must not mix: the directory is new, or empty."""
     # Imported here: it brings in the models of the result.
-    from slotwise_workflows.run_directory import prepare_directory
+    from slotwise_workflows.files import prepare_directory
 
     prepare_directory(output_dir)
     if any(not _same(entry, events_file) for entry in output_dir.iterdir()):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from slotwise_workflows.files import write_file
 from slotwise_workflows.probe.model import ProbeResult
-from slotwise_workflows.run_directory import as_json, write_file
+from slotwise_workflows.run_directory import as_json
 
 RESULT = "probe.json"
 REQUESTS = "probe.jsonl"

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from slotwise_workflows.errors import UsageError
+from slotwise_workflows.files import prepare_directory, write_file
 from slotwise_workflows.report.csv_tables import as_csv, csv_tables
 from slotwise_workflows.report.document import Branding
 from slotwise_workflows.report.render import FORMATS, render_report
 from slotwise_workflows.report.words import Language, clean
 from slotwise_workflows.result import Result
-from slotwise_workflows.run_directory import prepare_directory, write_file
 
 
 def write_report(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from slotwise_workflows.run_directory import replacing
+from slotwise_workflows.files import replacing
 from slotwise_workflows.traffic.model import Traffic
 
 

@@ -1,0 +1,71 @@
+"""Files that are whole or not there: a crash leaves the old one or the new one, never half a one.
+
+Every file is written beside its final place and moved over it in one step.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from slotwise_workflows.errors import InputError
+
+
+def prepare_directory(directory: Path) -> Path:
+    """Makes the directory, its parents too, and finds out whether it can be written.
+
+    Raises:
+        InputError: It cannot be made or written.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        trial = directory / f".{secrets.token_hex(6)}.trial"
+        trial.touch(exist_ok=False)
+        trial.unlink()
+    except OSError as error:
+        raise _cannot_write(directory, error, what="no output directory") from None
+    return directory
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A path to write to; once the block ends well, the file stands at ``path`` in one step.
+
+    If the block raises, Ctrl-C included, ``path`` keeps what it held and nothing is left over.
+
+    Raises:
+        InputError: The place cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        yield temporary
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise _cannot_write(path, error, what="cannot be written") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_file(path: Path, content: bytes) -> Path:
+    """Writes a whole file in one step; returns its path.
+
+    Raises:
+        InputError: The place cannot be written.
+    """
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+    return path
+
+
+def _cannot_write(path: Path, error: OSError, *, what: str) -> InputError:
+    return InputError(
+        what,
+        where=str(path),
+        why=(error.strerror or str(error)).lower(),
+        hint="Choose another place with --output-dir",
+    )

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypedDict, Unpack
 
 import pytest
 
@@ -35,6 +36,31 @@ class Said:
     err: str
 
 
+class Cli(Protocol):
+    """`slotwise` in this process."""
+
+    def __call__(self, *words: object) -> Said: ...
+
+
+class Options(TypedDict, total=False):
+    """What `subprocess.run` is told besides."""
+
+    input: bytes
+    stdin: int
+
+
+class CliProcess(Protocol):
+    """`slotwise` as a process of its own."""
+
+    def __call__(
+        self,
+        *words: object,
+        script: str = MAIN,
+        environment: Mapping[str, str] | None = None,
+        **options: Unpack[Options],
+    ) -> subprocess.CompletedProcess[bytes]: ...
+
+
 @pytest.fixture
 def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
     """Calls `slotwise` in this process; arguments are words."""
@@ -45,7 +71,9 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         with pytest.raises(SystemExit) as ended:
             app(arguments, prog_name="slotwise")
         said = capsys.readouterr()
-        return Said(ended.value.code or 0, said.out, said.err)
+        code = ended.value.code or 0
+        assert isinstance(code, int)
+        return Said(code, said.out, said.err)
 
     return call
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import subprocess
 import sys
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 def code_of(
     error: BaseException, capsys: pytest.CaptureFixture[str], *, debug: bool = False
-) -> tuple[int, CaptureResult[str]]:
+) -> tuple[int, pytest.CaptureResult[str]]:
     with pytest.raises(typer.Exit) as ended, exit_codes(debug=debug):
         raise error
     return ended.value.exit_code, capsys.readouterr()
@@ -190,6 +191,8 @@ def test_a_reader_that_has_enough_is_no_fault() -> None:
     with subprocess.Popen(
         [*command, "config", "schema"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
         process.stdout.close()
         err = process.stderr.read()
         assert process.wait(60) == 0
@@ -206,6 +209,9 @@ def test_ctrl_c_ends_with_130() -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert isinstance(process.stderr, io.BufferedReader)
         assert b"Six questions" in process.stderr.readline()
         assert process.stderr.peek().startswith(b"What serves")  # waits until it is asked
         process.send_signal(signal.SIGINT)

@@ -13,7 +13,7 @@ import pytest
 from slotwise_workflows.run_directory import load_result
 
 if TYPE_CHECKING:
-    from tests.cli.conftest import Cli, CliProcess
+    from tests.cli.conftest import Cli, CliProcess, Said
 
 KEYS = {
     "schema",
@@ -29,6 +29,9 @@ KEYS = {
     "traffic",
     "provenance",
 }
+
+
+Diagnosed = tuple[Path, "Said"]
 
 
 @pytest.fixture

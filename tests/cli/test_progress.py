@@ -25,6 +25,7 @@ def test_a_terminal_sees_a_bar_and_standard_output_stays_pure(
         env={**os.environ, "TERM": "xterm"},
     ) as process:
         os.close(theirs)
+        assert process.stdout is not None
         out = process.stdout.read()
         assert process.wait(120) == 0
     try:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from slotwise_cli.app import app
 from slotwise_workflows.config import field_names
@@ -18,12 +19,18 @@ def page(name: str) -> str:
     return (REFERENCE / name).read_text(encoding="utf-8")
 
 
-def commands(group: Group | None = None, prefix: str = "slotwise") -> Iterator[tuple[str, Command]]:
-    group = group or typer.main.get_command(app)
+def top() -> TyperGroup:
+    command = typer.main.get_command(app)
+    assert isinstance(command, TyperGroup)
+    return command
+
+
+def commands(group: TyperGroup, prefix: str = "slotwise") -> Iterator[tuple[str, TyperCommand]]:
     for name, command in group.commands.items():
-        if hasattr(command, "commands"):
+        if isinstance(command, TyperGroup):
             yield from commands(command, f"{prefix} {name}")
         else:
+            assert isinstance(command, TyperCommand)
             yield f"{prefix} {name}", command
 
 
@@ -33,11 +40,11 @@ def sections() -> dict[str, str]:
 
 
 def test_every_command_has_a_section_and_every_section_a_command() -> None:
-    assert sorted(sections()) == sorted(name for name, _ in commands())
+    assert sorted(sections()) == sorted(name for name, _ in commands(top()))
 
 
-@pytest.mark.parametrize(("name", "command"), list(commands()), ids=lambda v: str(v)[:40])
-def test_every_option_is_in_its_commands_section(name: str, command: Command) -> None:
+@pytest.mark.parametrize(("name", "command"), list(commands(top())), ids=lambda v: str(v)[:40])
+def test_every_option_is_in_its_commands_section(name: str, command: TyperCommand) -> None:
     text = sections()[name]
     options = {o for p in command.params for o in p.opts if o.startswith("--")} - {"--help"}
     documented = set(re.findall(r"--[a-z0-9][a-z0-9-]*", text))
@@ -45,8 +52,7 @@ def test_every_option_is_in_its_commands_section(name: str, command: Command) ->
 
 
 def test_every_option_of_the_top_is_documented() -> None:
-    top = typer.main.get_command(app)
-    options = {o for p in top.params for o in p.opts if o.startswith("--")}
+    options = {o for p in top().params for o in p.opts if o.startswith("--")}
     assert {o for o in options if o not in page("commands.md")} == set()
 
 

@@ -22,7 +22,7 @@ def _figures(traffic: Traffic) -> dict[str, Any]:
     table = traffic.table
     lengths = table["gen_ai.usage.output_tokens"].to_numpy()
     ttft = table["gen_ai.response.time_to_first_chunk"].drop_nulls()
-    starts = table["start_time"].drop_nulls()
+    starts = table["start_time"].drop_nulls().to_numpy()
     known = traffic.clock is not None
     many = len(lengths) > 1
     return {

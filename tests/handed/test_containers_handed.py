@@ -60,7 +60,7 @@ def _record_count(answer: dict[str, Any]) -> int | None:
     if answer.get("rows") is not None:
         return int(answer["rows"])
     if answer.get("outputs") is not None:
-        return len(answer["outputs"]) + sum(answer["excluded"].values())
+        return len(answer["outputs"]) + int(sum(answer["excluded"].values()))
     return None
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from slotwise_listing.build import build_bundle
+from slotwise_listing.build import Bundle, build_bundle
 from slotwise_listing.manifest_paths import manifest_paths
 from slotwise_listing.verify import verify_bundle
 from slotwise_workflows.errors import InputError, UsageError
@@ -25,6 +25,7 @@ needs_git = pytest.mark.skipif(GIT is None, reason="git is not installed")
 
 
 def _git(folder: Path, *args: str) -> None:
+    assert GIT is not None
     author = ["-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false"]
     subprocess.run([GIT, "-C", str(folder), *author, *args], check=True, capture_output=True)
 
@@ -128,9 +129,14 @@ def test_a_buyer_installs_it_and_it_runs(bundle: Bundle, tmp_path: Path) -> None
         "UV_TOOL_BIN_DIR": str(tmp_path / "bin"),
     }
 
-    def run(*command: str) -> subprocess.CompletedProcess[str]:
+    def run(program: str | None, *arguments: str) -> subprocess.CompletedProcess[str]:
+        assert program is not None
         done = subprocess.run(
-            command, env=environment, cwd=tmp_path, capture_output=True, encoding="utf-8"
+            [program, *arguments],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            encoding="utf-8",
         )
         assert done.returncode == 0, done.stderr
         return done

@@ -11,9 +11,12 @@ ASSETS = Path(__file__).resolve().parents[2] / "listing" / "assets"
 
 def _render() -> bytes:
     spec = importlib.util.spec_from_file_location("icon_render", ASSETS / "render.py")
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.icon_png()
+    png: bytes = module.icon_png()
+    return png
 
 
 def _size(png: bytes) -> tuple[int, int]:

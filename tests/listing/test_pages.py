@@ -35,7 +35,8 @@ def demo() -> dict[str, Any]:
 
     done = CliRunner().invoke(app.app, ["demo", "--json"])
     assert done.exit_code == 0, done.stderr
-    return json.loads(done.stdout)
+    printed: dict[str, Any] = json.loads(done.stdout)
+    return printed
 
 
 def test_both_languages_have_the_same_pages() -> None:

@@ -147,7 +147,7 @@ def test_a_file_in_the_way_is_said(tmp_path: Path) -> None:
 def test_a_directory_that_cannot_be_written_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(self, **_options: object) -> None:
+    def refuse(self: Path, **_options: object) -> None:
         raise PermissionError(13, "Permission denied", str(self))
 
     monkeypatch.setattr("pathlib.Path.touch", refuse)
@@ -201,7 +201,7 @@ def test_an_unknown_field_in_a_result_is_said(tmp_path: Path, small_result: Resu
         load_result(tmp_path)
 
 
-def created(monkeypatch: pytest.MonkeyPatch, epoch: str) -> str:
+def created(monkeypatch: pytest.MonkeyPatch, epoch: str) -> str | None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
     return provenance(files=[], command=[], config={}, seed=0).created
 

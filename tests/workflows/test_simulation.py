@@ -16,6 +16,8 @@ from slotwise_workflows.config import load_workload
 from slotwise_workflows.errors import ConfigError
 from slotwise_workflows.simulation import (
     CSV_COLUMNS,
+    OnProgress,
+    Simulation,
     build_workload,
     simulate_file,
     write_requests,
@@ -39,6 +41,14 @@ def article_log(tmp_path: Path) -> Path:
         for row in zip(made.arrival_s, made.output_tokens, made.prompt_tokens, strict=True):
             writer.writerow([f"{row[0]:.9f}", row[1], row[2]])
     return tmp_path
+
+
+class Replay(Protocol):
+    """Simulates a workload file of this text."""
+
+    def __call__(
+        self, text: str, name: str = "w.yaml", *, on_progress: OnProgress | None = None
+    ) -> Simulation: ...
 
 
 @pytest.fixture

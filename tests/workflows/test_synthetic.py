@@ -1,8 +1,11 @@
 """Made-up traffic is what the file says, and the same for the same seed."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from slotwise_sim.workload import Workload
 from slotwise_workflows.config.model import Synthetic
 from slotwise_workflows.errors import ConfigError
 from slotwise_workflows.synthetic import draw
@@ -67,7 +70,10 @@ def test_lognormal_and_empirical_lengths() -> None:
 
 
 def test_the_same_seed_gives_the_same_and_streams_are_apart() -> None:
-    keys = {"arrivals": {"poisson": {"rate": 1}}, "output_tokens": {"uniform": [1, 99]}}
+    keys: dict[str, Any] = {
+        "arrivals": {"poisson": {"rate": 1}},
+        "output_tokens": {"uniform": [1, 99]},
+    }
     first, again, other = drawn(**keys), drawn(**keys), drawn(seed=1, **keys)
     np.testing.assert_array_equal(first.arrival_s, again.arrival_s)
     np.testing.assert_array_equal(first.output_tokens, again.output_tokens)

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Protocol
 
 import jsonschema
 import pytest
@@ -81,6 +82,12 @@ server: {slots: 8, cost: {ms_per_token: 8}}
 """
 
 
+class Write(Protocol):
+    """Writes a workload file; gives its path."""
+
+    def __call__(self, text: str, name: str = "w.yaml") -> Path: ...
+
+
 @pytest.fixture
 def workload_at(tmp_path: Path) -> Write:
     def write(text: str, name: str = "w.yaml") -> Path:
@@ -99,6 +106,7 @@ def faults_of(path: Path) -> list[tuple[int, str]]:
 
 def test_every_key_is_accepted_and_has_its_value(workload_at: Write) -> None:
     workload = load_workload(workload_at(EVERY_KEY))
+    assert workload.traffic.log is not None
     assert workload.traffic.log.path == ("logs/*.jsonl.gz", "other.csv")
     assert workload.traffic.log.segment == ("route",)
     assert workload.sweep.slots == (4, 8, 16, 32)
@@ -110,6 +118,7 @@ def test_every_key_is_accepted_and_has_its_value(workload_at: Write) -> None:
 
 def test_what_is_left_out_has_its_default(workload_at: Write) -> None:
     workload = load_workload(workload_at(SYNTHETIC))
+    assert workload.traffic.synthetic is not None
     assert workload.traffic.synthetic.requests == 600
     assert to_policies(workload) == {"static": Static(), "continuous": Continuous()}
     assert to_server(workload) == (8, 1)
@@ -131,7 +140,8 @@ def test_facts_of_the_server(workload_at: Write) -> None:
     assert (told.ms_per_token, told.max_delay_ms) == (8.0, 50.0)
     assert (told.latency_p95_s, told.ttft_p95_s) == (20.0, 2.0)
     unsaid = to_given(load_workload(workload_at("version: 1\ntraffic: {log: {path: a}}\n")))
-    assert unsaid.serving is unsaid.slots is unsaid.replicas is unsaid.max_delay_ms is None
+    assert unsaid.slots is unsaid.replicas is unsaid.max_delay_ms is None
+    assert unsaid.serving is None
 
 
 def test_paths_start_at_the_file(workload_at: Write) -> None:
@@ -170,7 +180,9 @@ def test_options_of_kin_are_accepted_and_said_to_have_no_effect(workload_at: Wri
 @pytest.mark.parametrize("word", ["upfront", "{upfront: true}", "{upfront: {}}", "{upfront: }"])
 def test_upfront_may_be_a_word(workload_at: Write, word: str) -> None:
     text = SYNTHETIC.replace("{poisson: {rate: 12}}", word)
-    assert load_workload(workload_at(text)).traffic.synthetic.arrivals.upfront is True
+    made = load_workload(workload_at(text)).traffic.synthetic
+    assert made is not None
+    assert made.arrivals.upfront is True
 
 
 FAULTS = [

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slotwise_workflows.config import check_workload, load_workload, to_given
-from slotwise_workflows.config.template import hearing_sheet, interview, template
+from slotwise_workflows.config.model import WorkloadFile
+from slotwise_workflows.config.template import Language, hearing_sheet, interview, template
 
-LANGUAGES = ("ja", "en")
+LANGUAGES: tuple[Language, ...] = ("ja", "en")
 COUNTS = st.none() | st.integers(1, 9999).map(str)
 NUMBERS = st.none() | st.floats(0.001, 1e6).map(repr)
 
@@ -33,7 +34,8 @@ def test_the_template_loads_and_tells_nothing_unasked(
 ) -> None:
     workload = read_back(template(language))
     told = to_given(workload)
-    assert told.slots is told.replicas is told.ms_per_token is told.serving is None
+    assert told.slots is told.replicas is told.ms_per_token is None
+    assert told.serving is None
     assert told.gpu_hour_price is told.latency_p95_s is told.max_delay_ms is None
     assert workload.report.language == language
 

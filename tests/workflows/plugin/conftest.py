@@ -6,10 +6,12 @@ import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from slotwise_workflows.host.finished import Finished
 from slotwise_workflows.host.run import run_workflow
 from slotwise_workflows.resources import EVENT_SCHEMA, load_json
 
@@ -21,7 +23,7 @@ class HostedRun:
     """A folder with an inputs file, an output directory and an events file."""
 
     folder: Path
-    inputs: dict = field(default_factory=lambda: {"traffic_log": "log.csv"})
+    inputs: dict[str, Any] = field(default_factory=lambda: {"traffic_log": "log.csv"})
     workflow: str = "diagnose"
     events_name: str = "events.jsonl"
 
@@ -45,7 +47,7 @@ class HostedRun:
             now=lambda: NOON,
         )
 
-    def events(self) -> list[dict]:
+    def events(self) -> list[dict[str, Any]]:
         """The lines of the events file, each valid, in an order that holds for every run."""
         content = self.events_file.read_bytes()
         assert content.endswith(b"\n")

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Callable
 from importlib.metadata import entry_points, metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -120,8 +120,8 @@ def test_exit_codes_are_those_of_the_errors(manifest: dict[str, Any]) -> None:
 
 def test_outputs_name_the_verdicts_and_confidences_of_the_result(manifest: dict[str, Any]) -> None:
     outputs = manifest["workflows"][0]["outputs"]["properties"]
-    assert outputs["verdict"]["enum"] == list(Verdict.__args__)
-    assert outputs["confidence"]["enum"] == list(Confidence.__args__)
+    assert outputs["verdict"]["enum"] == list(get_args(Verdict))
+    assert outputs["confidence"]["enum"] == list(get_args(Confidence))
 
 
 def test_published_result_schema_is_that_of_the_models() -> None:

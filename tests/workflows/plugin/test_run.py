@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ import pytest
 
 import slotwise_workflows.host
 from slotwise_workflows.errors import Cancelled, InputError, SlotwiseError, UsageError
-from slotwise_workflows.events import Artifact, Progress, StepFinished, StepStarted
+from slotwise_workflows.events import Artifact, OnEvent, Progress, StepFinished, StepStarted
 from slotwise_workflows.host.finished import Finished
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 OUTPUTS = {"verdict": "no_gain", "confidence": "high", "requests": 600, "gain": None}
 ARTIFACTS = ("report.html", "report.md", "tables/policies.csv", "traffic.parquet")
+Work = Callable[..., Finished | None]
 LAST = ("provenance.json", "result.json")
 
 
@@ -65,7 +66,7 @@ def pipeline(monkeypatch: pytest.MonkeyPatch) -> Callable[[Work], None]:
 
     def use(work: Work) -> None:
         module = types.ModuleType("slotwise_workflows.host.diagnose")
-        module.run = work
+        vars(module)["run"] = work
         monkeypatch.setitem(sys.modules, module.__name__, module)
         monkeypatch.setattr(slotwise_workflows.host, "diagnose", module, raising=False)
 
@@ -280,6 +281,7 @@ def test_a_host_can_stop_a_run(hosted_run: HostedRun, number: signal.Signals) ->
         stderr=subprocess.PIPE,
         text=True,
     )
+    assert process.stdout is not None
     assert process.stdout.readline() == "working\n"
     # Both lines so far are on the disk while the run goes on.
     kinds = hosted_run.events_file.read_text().count('"event"')

@@ -12,7 +12,7 @@ from slotwise_workflows.sweep.evaluate import Scenario
 def even_workload() -> Workload:
     """Eight requests of 100 tokens, one every 10 s: every resampling of it is itself."""
     return Workload(
-        arrival_s=np.arange(8) * 10.0,
+        arrival_s=np.arange(0.0, 80.0, 10.0),
         output_tokens=np.full(8, 100),
         prompt_tokens=np.zeros(8, np.int64),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from zoneinfo import ZoneInfo
@@ -19,7 +20,7 @@ from slotwise_workflows.traffic.times import Column, resolution_s, resolve, rfc3
 DAY_S = 1_788_220_800  # 2026-09-01T00:00:00Z
 
 
-def read(values: list[object], **options: object) -> Column:
+def read(values: Sequence[object], **options: object) -> Column:
     return resolve(values, lambda i: f"f:{i + 1}", name="ts", **options)  # type: ignore[arg-type]
 
 

@@ -24,12 +24,13 @@ from slotwise_workflows.errors import (
 )
 
 if TYPE_CHECKING:
+    from _pytest.capture import CaptureResult
     from tests.cli.conftest import Cli, CliProcess
 
 
 def code_of(
     error: BaseException, capsys: pytest.CaptureFixture[str], *, debug: bool = False
-) -> tuple[int, pytest.CaptureResult[str]]:
+) -> tuple[int, CaptureResult[str]]:
     with pytest.raises(typer.Exit) as ended, exit_codes(debug=debug):
         raise error
     return ended.value.exit_code, capsys.readouterr()

@@ -3,7 +3,7 @@
 import csv
 import json
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 import pytest
@@ -53,10 +53,12 @@ class Replay(Protocol):
 
 @pytest.fixture
 def replay(tmp_path: Path) -> Replay:
-    def run(text: str, name: str = "w.yaml", **options: Any) -> Simulation:
+    def run(
+        text: str, name: str = "w.yaml", *, on_progress: OnProgress | None = None
+    ) -> Simulation:
         path = tmp_path / name
         path.write_text(text, encoding="utf-8")
-        return simulate_file(load_workload(path), **options)
+        return simulate_file(load_workload(path), on_progress=on_progress)
 
     return run
 

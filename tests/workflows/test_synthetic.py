@@ -30,7 +30,9 @@ def test_all_upfront_without_prompts() -> None:
     assert made.output_tokens.tolist() == [5, 5, 5]
     assert made.prompt_tokens.tolist() == [0, 0, 0]
     assert made.max_tokens is None
-    assert drawn(requests=2, max_tokens=9).max_tokens.tolist() == [9, 9]
+    limits = drawn(requests=2, max_tokens=9).max_tokens
+    assert limits is not None
+    assert limits.tolist() == [9, 9]
 
 
 def test_a_trace_keeps_its_order() -> None:

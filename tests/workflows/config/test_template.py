@@ -65,6 +65,7 @@ def test_the_synthetic_block_is_right_once_it_is_on(
     log = next(i for i, line in enumerate(lines) if line == "  log:")
     kept = lines[:log] + [line.replace("# ", "", 1) for line in lines[first : last + 1]]
     workload = read_back("\n".join(kept + lines[last + 1 :]))
+    assert workload.traffic.synthetic is not None
     assert workload.traffic.synthetic.requests == 600
 
 

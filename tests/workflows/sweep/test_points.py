@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slotwise_sim.policies import Continuous, Static
+from slotwise_sim.policies import Continuous, Policy, Static
 from slotwise_workflows.sweep.points import deal, points, seed_of
 
-POLICIES = {"static": Static(), "continuous": Continuous()}
+POLICIES: dict[str, Policy] = {"static": Static(), "continuous": Continuous()}
 grids = st.tuples(
     st.lists(st.integers(1, 64), min_size=1, max_size=4),
     st.lists(st.floats(0.01, 100), min_size=1, max_size=4),

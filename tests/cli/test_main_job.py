@@ -168,6 +168,7 @@ def test_a_report_is_rendered_again_with_the_same_numbers(
     assert (directory / "result.json").read_bytes() == before
 
 
+@pytest.mark.usefixtures("charts_drawn_anew")
 def test_a_report_without_options_is_the_same_report(cli: Cli, diagnosed: Diagnosed) -> None:
     directory, _ = diagnosed
     before = (directory / "report.html").read_bytes()
@@ -175,6 +176,7 @@ def test_a_report_without_options_is_the_same_report(cli: Cli, diagnosed: Diagno
     assert (directory / "report.html").read_bytes() == before
 
 
+@pytest.mark.usefixtures("charts_drawn_anew")
 def test_same_input_and_seed_give_the_same_files(
     cli: Cli, log_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,7 @@ def diagnosed(log: Path, directory: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.usefixtures("charts_drawn_anew")
 def test_a_diagnosis_opens_no_connection(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,6 +58,7 @@ def _command(run: HostedRun) -> list[str]:
     return [paths.get(argument, argument) for argument in DIAGNOSE["args"]]
 
 
+@pytest.mark.usefixtures("charts_drawn_anew")
 def test_a_run_as_the_manifest_declares_it(
     diagnosis: HostedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +103,7 @@ def test_no_prompt_text_leaves_the_log(diagnosis: HostedRun) -> None:
     assert holders == ["log.csv"]
 
 
+@pytest.mark.usefixtures("charts_drawn_anew")
 def test_the_same_inputs_give_the_same_artifacts(diagnosis: HostedRun) -> None:
     def artifacts() -> dict[Path, bytes]:
         diagnosis.start()

@@ -172,6 +172,7 @@ def test_the_page_can_be_read_by_all(any_document: Document) -> None:
             assert attributes["scope"] in {"col", "row"}
 
 
+@pytest.mark.usefixtures("charts_drawn_anew")
 def test_the_same_result_gives_the_same_bytes(
     make_result: Callable[..., Result], language: Any
 ) -> None:

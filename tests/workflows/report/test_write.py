@@ -61,6 +61,7 @@ def test_tables_do_not_run_in_a_spreadsheet(
     assert models == {"*", "llama-3-70b", "<script>alert(1)</script>"}
 
 
+@pytest.mark.usefixtures("charts_drawn_anew")
 def test_writing_twice_gives_the_same_bytes(
     make_result: Callable[..., Result], tmp_path: Path
 ) -> None:

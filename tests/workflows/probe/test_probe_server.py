@@ -15,6 +15,8 @@ from slotwise_workflows.probe.words import REASONS, explain
 Serve = Callable[..., Any]
 PLAN = make_plan(trials=1, long_s=0.8, seconds=60)
 QUICK = make_plan(trials=1, max_tokens=3 * 32 + 104, long_s=0.1, seconds=60)
+# Milliseconds a step where what is asked for and kept matters, and not when it came.
+FAST = 2.0
 
 
 @pytest.mark.parametrize(
@@ -62,7 +64,7 @@ def test_what_cannot_be_told_is_not_guessed(serve: Serve, policy: dict[str, obje
 )
 def test_dialects(serve: Serve, dialect: dict[str, object]) -> None:
     """However the server says it, it is all understood; a slow enough test would also classify."""
-    server = serve(faults=dialect)
+    server = serve(step_ms=FAST, faults=dialect)
     found = probe(server.url, QUICK)
     assert {sample.fault for sample in found.samples} == {None}
     counted = found.samples[0].output_tokens
@@ -100,12 +102,12 @@ def test_a_fault_of_the_first_request_is_one_line(
 
 
 def test_a_rate_limit_later_on_leaves_it_open(serve: Serve) -> None:
-    found = probe(serve(faults={"fail": {4: 429}}).url, QUICK)
+    found = probe(serve(step_ms=FAST, faults={"fail": {4: 429}}).url, QUICK)
     assert (found.batching, found.reason.code) == ("undetermined", "rate_limited")
 
 
 def test_a_model_that_ends_by_itself_leaves_it_open(serve: Serve) -> None:
-    found = probe(serve(faults={"stop_after": 5}).url, QUICK)
+    found = probe(serve(step_ms=FAST, faults={"stop_after": 5}).url, QUICK)
     assert (found.batching, found.reason.code) == ("undetermined", "lengths_not_honoured")
 
 
@@ -127,14 +129,14 @@ def test_a_key_that_is_none_is_refused_without_showing_it(key: str) -> None:
 
 
 def test_prompts_differ_from_their_first_words_on(serve: Serve) -> None:
-    server = serve()
+    server = serve(step_ms=FAST)
     probe(server.url, QUICK)
     prompts = [body["messages"][0]["content"] for _, _, body in server.requests]
     assert len({prompt[:20] for prompt in prompts}) == len(prompts)
 
 
 def test_no_answer_prompt_or_key_is_kept(serve: Serve, tmp_path: Any) -> None:
-    server = serve(faults={"key": "sk-very-secret-4711"})
+    server = serve(step_ms=FAST, faults={"key": "sk-very-secret-4711"})
     found = probe(f"{server.url}/v1?token=hidden", QUICK, api_key="sk-very-secret-4711")
     files = write_probe(found, tmp_path)
     assert [file.name for file in files] == ["probe.jsonl", "probe.json"]

@@ -11,15 +11,13 @@ import typer
 
 from slotwise_cli import options
 from slotwise_cli.console import Console, choose_language
-from slotwise_workflows.errors import UsageError
+from slotwise_workflows.errors import NOT_ENOUGH_DATA, UsageError
 
 if TYPE_CHECKING:
     from slotwise_workflows.config import WorkloadFile
     from slotwise_workflows.given import Given
     from slotwise_workflows.report import Branding
     from slotwise_workflows.traffic import ReadOptions, Traffic
-
-NOT_ENOUGH_DATA = 4
 
 
 def diagnose(

@@ -8,13 +8,18 @@
     ├── MissingExtraError    exit 6   an optional dependency is not installed
     └── Cancelled            exit 130 interrupted by the user or the host
 
-Each says what happened, where, why, and what to do about it. The command line turns one into a line
-on standard error and its exit code, at one place. They survive pickling, since they cross Ray.
+`NOT_ENOUGH_DATA`, exit 4, is no error: the answer is that the log holds too little to decide on.
+
+Each error says what happened, where, why, and what to do about it. The command line turns one into
+a line on standard error and its exit code, at one place. They survive pickling, since they cross
+Ray.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
+
+NOT_ENOUGH_DATA: Final = 4
 
 
 class SlotwiseError(Exception):

@@ -18,6 +18,7 @@ from slotwise_workflows.config import (
     to_given,
     to_read_options,
 )
+from slotwise_workflows.errors import NOT_ENOUGH_DATA
 from slotwise_workflows.events import OnEvent
 from slotwise_workflows.given import Given
 from slotwise_workflows.host.finished import Finished
@@ -26,8 +27,6 @@ from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.report import Branding
 from slotwise_workflows.result import Result
 from slotwise_workflows.traffic import ReadOptions
-
-INSUFFICIENT_DATA_EXIT = 4
 
 
 def run(
@@ -70,7 +69,7 @@ def run(
         config=_in_force(said, workload),
         on_event=on_event,
     )
-    exit_code = INSUFFICIENT_DATA_EXIT if result.verdict == "insufficient_data" else 0
+    exit_code = NOT_ENOUGH_DATA if result.verdict == "insufficient_data" else 0
     return Finished(exit_code, outputs(result))
 
 

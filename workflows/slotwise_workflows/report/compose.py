@@ -35,7 +35,7 @@ def compose(result: Result, words: Words, branding: Branding) -> Document:
         outlook.money(shown, words),
         outlook.elsewhere(shown, words),
         outlook.limits(shown, words),
-        outlook.rollout(shown, words),
+        outlook.rollout(shown, result.provenance, words),
         data.data(result, words),
         data.assumptions(result, words),
         method.method(words),

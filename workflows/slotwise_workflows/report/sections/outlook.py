@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from slotwise_workflows.report import reading
+from slotwise_workflows.report.after_test import command_of_then
 from slotwise_workflows.report.document import (
     Block,
     Bullets,
@@ -15,7 +16,7 @@ from slotwise_workflows.report.document import (
     Table,
 )
 from slotwise_workflows.report.words import Words
-from slotwise_workflows.result import Diagnosis, WhatIf
+from slotwise_workflows.result import Diagnosis, Provenance, WhatIf
 
 _CHANGE = {"adopt", "conditional", "marginal"}
 _SAY_IT_THEMSELVES = {"arrivals_unknown", "replicas_unknown"}
@@ -146,7 +147,7 @@ def limits(diagnosis: Diagnosis, words: Words) -> Section:
     return Section("limits", words("limits.title"), (Bullets(tuple(items)),))
 
 
-def rollout(diagnosis: Diagnosis, words: Words) -> Section:
+def rollout(diagnosis: Diagnosis, provenance: Provenance, words: Words) -> Section:
     """What to do in which order, and the same diagnosis again four weeks later."""
     steps = tuple(
         Item(words.sentence("action", action.code, action.numbers)) for action in diagnosis.actions
@@ -156,20 +157,6 @@ def rollout(diagnosis: Diagnosis, words: Words) -> Section:
     if diagnosis.gain is not None:
         text = words("rollout.prediction", gain=words.estimate(diagnosis.gain))
         blocks.append(Callout(words("rollout.predicted"), text))
-    blocks += [Paragraph(words(again)), Code(_command(diagnosis))]
+    blocks += [Paragraph(words(again)), Code(command_of_then(provenance.command, diagnosis.facts))]
     title = "rollout.title" if diagnosis.verdict in _CHANGE else "rollout.title_no"
     return Section("rollout", words(title), tuple(blocks))
-
-
-def _command(diagnosis: Diagnosis) -> str:
-    """The command of the after-test: the settings of this run, the log of then."""
-    words = ["slotwise", "diagnose", "NEW_LOG"]
-    given = {
-        f.name: f.value for f in diagnosis.facts if f.source == "given" and f.value is not None
-    }
-    for name in ("slots", "replicas", "ms_per_token", "max_delay_ms", "serving", "mode"):
-        value = given.get(name)
-        if value is not None:
-            option = name.replace("_", "-")
-            words += [f"--{option}", f"{value:g}" if isinstance(value, float) else str(value)]
-    return " ".join(words)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     )
     from slotwise_workflows.simulation import SimulationResult
 
-_P95_REQUESTS = 72  # fewer hold no two-sided 95 % interval of a p95
 _MOST_SEGMENTS = 12
 _MOST_MODELS = 12
 
@@ -60,9 +59,11 @@ def _model_line(model: Diagnosis, words: Words) -> str:
 
 def print_policies(policies: Mapping[str, PolicyFigures], *, title: str, requests: int) -> None:
     """One row a policy, times in seconds, on standard output."""
+    from slotwise_workflows.result import P95_REQUESTS
+
     table = _table(title, "policy", "mean", "p95", "max", "makespan", "req/s", "busy", "idle")
     for name, figures in policies.items():
-        p95 = f"{figures.latency_s.p95:.2f}" if requests >= _P95_REQUESTS else "-"
+        p95 = f"{figures.latency_s.p95:.2f}" if requests >= P95_REQUESTS else "-"
         table.add_row(
             name,
             f"{figures.latency_s.mean:.2f}",
@@ -130,7 +131,9 @@ def _account(inspection: Inspection) -> str:
 
 
 def _lengths(figures: LengthFigures, requests: int) -> str:
-    p95 = f", p95 {figures.p95:.0f}" if requests >= _P95_REQUESTS else ""
+    from slotwise_workflows.result import P95_REQUESTS
+
+    p95 = f", p95 {figures.p95:.0f}" if requests >= P95_REQUESTS else ""
     spread = "" if figures.cv is None else f", cv {figures.cv:.2f}"
     return f"mean {figures.mean:.1f}, median {figures.p50:g}{p95}, max {figures.max:.0f}{spread}"
 

@@ -63,7 +63,8 @@ def figures(outcome: Outcome) -> Figures:
         "requests_per_s": len(outcome) / makespan_s,
         "output_tokens_per_s": int(outcome.output_tokens.sum()) / makespan_s,
         "busy_slot_s": outcome.busy_slot_s,
-        "idle_share": 1 - outcome.busy_slot_s / (outcome.slots * makespan_s),
+        # never below zero by rounding
+        "idle_share": max(0.0, 1 - outcome.busy_slot_s / (outcome.slots * makespan_s)),
         "preemptions": outcome.preemptions,
     }
 

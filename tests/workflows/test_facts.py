@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from slotwise_sim import Continuous, Dynamic, PerToken, Policy, Static, simulate
+from slotwise_sim import Continuous, Dynamic, PerToken, Policy, Static, Workload, simulate
 from slotwise_sim.article import article_workload
 from slotwise_workflows.facts import gather
 from slotwise_workflows.given import Given
@@ -88,15 +89,81 @@ def test_describing_one_server_means_one_server() -> None:
 
 def test_requests_in_flight_bound_the_slots_that_were_used() -> None:
     """A continuous server at low load never held more requests than it shows in flight."""
-    log = served(Continuous(), load=0.1, first_tokens=False)
+    log = served(Continuous(), load=0.3, first_tokens=False)
     start = log.table["start_time"].to_numpy() / 1e9
     end = start + log.table["e2e_latency"].to_numpy()
     most = max(int(((start <= t) & (end > t)).sum()) for t in start)
     facts = gather(log, Given())
-    assert facts.in_flight == most
-    assert facts.slots.high == max(4, most)
+    assert facts.in_flight is not None
+    assert 0.75 * most <= facts.in_flight <= most  # but for the top hundredth of the time
+    assert facts.slots.high == max(4, facts.in_flight)
     assert facts.slots.basis == "in_flight"
     assert facts.loop.value == "open"
+
+
+def in_a_loop(users: int, pause_s: float, requests: int = 400) -> Traffic:
+    """Users who each ask again `pause_s` after their answer; 8 ms a token, a slot for each."""
+    tokens = article_workload().output_tokens[:requests]
+    free = [0.0] * users
+    arrival, latency = [], []
+    for length in tokens:
+        now = heapq.heappop(free)
+        arrival.append(now)
+        latency.append(int(length) * 0.008)
+        heapq.heappush(free, now + latency[-1] + pause_s)
+    workload = Workload(np.array(arrival), tokens, np.zeros(requests, dtype=np.int64))
+    made = made_traffic(workload, format_id="made")
+    return replace(made, table=made.table.with_columns(e2e_latency=pl.Series(latency)))
+
+
+@pytest.mark.parametrize("users", [1, 2, 3, 8, 30])
+@pytest.mark.parametrize("pause_s", [0.0, 0.05])
+def test_callers_who_wait_for_answers_are_a_closed_loop(users: int, pause_s: float) -> None:
+    facts = gather(in_a_loop(users, pause_s), Given())
+    assert facts.loop.value == "closed"
+    assert facts.in_flight == users
+    assert facts.slots.high == users
+
+
+def test_one_stray_overlap_does_not_open_a_loop() -> None:
+    log = in_a_loop(8, 0.0)
+    latency = log.table["e2e_latency"].to_list()
+    latency[200] += 0.3
+    log = replace(log, table=log.table.with_columns(e2e_latency=pl.Series(latency)))
+    facts = gather(log, Given())
+    assert (facts.loop.value, facts.in_flight) == ("closed", 8)
+
+
+def test_a_gateway_that_holds_streams_back_does_not_set_the_pace() -> None:
+    """Some answers arrive at once at their end: no server decodes a hundred tokens in 1 ms."""
+    log = served(Continuous(), load=0.3, first_tokens=True)
+    latency = log.table["e2e_latency"].to_numpy()
+    ttft = log.table["gen_ai.response.time_to_first_chunk"].to_numpy().copy()
+    ttft[::6] = latency[::6] - 0.001
+    column = pl.Series("gen_ai.response.time_to_first_chunk", ttft)
+    held_back = replace(log, table=log.table.with_columns(column))
+    assert gather(held_back, Given()).ms_per_token.value == pytest.approx(8.0)
+
+
+def test_the_wait_of_a_lone_request_bounds_the_delay() -> None:
+    """A server that waits 50 ms for company: a lone request's first token tells 58 ms at most."""
+    workload = article_workload()
+    alone = replace(workload, arrival_s=np.arange(0.0, len(workload) * 20.0, 20.0))
+    outcome = simulate(alone, Dynamic(50.0), PerToken(8.0), slots=8)
+    made = made_traffic(alone, format_id="made")
+    log = replace(
+        made,
+        table=made.table.with_columns(
+            pl.Series("e2e_latency", outcome.end_s - outcome.arrival_s),
+            pl.Series(
+                "gen_ai.response.time_to_first_chunk", outcome.first_token_s - outcome.arrival_s
+            ),
+        ),
+    )
+    delay = gather(log, Given()).max_delay_ms
+    assert (delay.low, delay.value, delay.basis) == (0.0, 0.0, "waiting_gap")
+    assert delay.high == pytest.approx(58.0)
+    assert gather(made, Given()).max_delay_ms.basis == "default"
 
 
 def test_an_overloaded_queue_is_not_taken_for_a_closed_loop() -> None:
@@ -130,6 +197,18 @@ def test_everything_at_once_is_a_job(span_s: float, mode: str) -> None:
         ("mistralai/Mistral-7B-Instruct-v0.3", "unknown"),
         ("google/gemma-3-27b-it", "unknown"),
         ("gpt2", "unknown"),
+        ("command-r:35b", "unknown"),
+        ("mistralai/Mistral-Large-Instruct-2407", "unknown"),
+        ("xai-org/grok-2", "unknown"),
+        ("gpt4all-j", "unknown"),
+        ("TurkuNLP/gpt3-finnish-13B", "unknown"),
+        ("claude2-alpaca-13b", "unknown"),
+        ("gpt-4.1-nano", "managed_api"),
+        ("gpt-5", "managed_api"),
+        ("gpt-35-turbo", "managed_api"),
+        ("o4-mini-2025-04-16", "managed_api"),
+        ("amazon.nova-lite-v1:0", "managed_api"),
+        ("gemini-2.0-flash", "managed_api"),
         ("gpt-j-6b", "unknown"),
     ],
 )

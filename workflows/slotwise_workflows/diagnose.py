@@ -6,8 +6,6 @@ and a summary weighted by the tokens they generate.
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,7 +17,6 @@ from slotwise_sim.lengths import gain_bound
 from slotwise_sim.lengths import histogram as length_histogram
 from slotwise_sim.metrics import figures
 from slotwise_workflows.compare.capacity import sustainable_per_s
-from slotwise_workflows.compare.load import utilisation_by_policy
 from slotwise_workflows.compare.pictures import timeline, what_if
 from slotwise_workflows.compare.server import BATCH_AT_ONCE
 from slotwise_workflows.given import Given
@@ -39,6 +36,7 @@ from slotwise_workflows.result import (
 from slotwise_workflows.study import Study, study
 from slotwise_workflows.traffic.model import Traffic
 
+MOST_MODELS = 20
 POLICIES = ("serial", "static", BATCH_AT_ONCE, "continuous")
 
 
@@ -64,9 +62,10 @@ def diagnose(
         on_progress: Told how many of how many models are done.
     """
     parts = _by_model(traffic)
+    studied = parts[:MOST_MODELS]
     diagnoses = []
-    for done, (model, part) in enumerate(parts):
-        on_progress(done, len(parts))
+    for done, (model, part) in enumerate(studied):
+        on_progress(done, len(studied))
         diagnoses.append(
             diagnose_model(
                 part,
@@ -77,13 +76,14 @@ def diagnose(
                 seed=seed,
             )
         )
-    on_progress(len(parts), len(parts))
+    on_progress(len(studied), len(studied))
     whole = diagnoses[0] if len(parts) == 1 else _summary(diagnoses, traffic)
     return Result(
         **{field: getattr(whole, field) for field in Diagnosis.model_fields},
         name=name,
         traffic=inspect(traffic, seed),
         models=diagnoses if len(parts) > 1 else [],
+        other_models=len(parts) - len(studied),
         thresholds=thresholds.model_dump(),
         provenance=provenance,
     )
@@ -146,35 +146,40 @@ def _tokens(traffic: Traffic) -> int:
 
 def _figures(studied: Study, rng: np.random.Generator) -> dict[str, Any]:
     """Everything of a `Diagnosis` that is a figure or a picture."""
-    busy, server, evidence = studied.busy, studied.server, studied.evidence
-    shown = studied.replayed if busy is None else busy.workload
+    server, evidence, replayed = studied.server, studied.evidence, studied.replayed
+    load = evidence.load
     policies = {
-        policy: PolicyFigures.model_validate(figures(server.run(studied.replayed, policy)))
+        policy: PolicyFigures.model_validate(figures(server.run(replayed, policy)))
         for policy in POLICIES
     }
     gain = 1.0 if evidence.gain is None else evidence.gain.estimate
-    capacity_per_s = sustainable_per_s(studied.tokens, server, gain)
+    capacity_per_s = (
+        sustainable_per_s(studied.tokens, server, gain) if load is None else load.capacity_per_s
+    )
     ordered = evidence.arrivals is not None and evidence.gain is not None
     return {
         "gain": evidence.gain,
         "drift": _less(evidence.bound, evidence.gain) if ordered else None,
-        "waiting": None if busy is None else busy.load.waiting,
+        "waiting": None if load is None else load.waiting,
         "gain_bound": gain_bounds(studied.tokens, stated_slots(len(studied.tokens)), rng),
         "idle_share": {policy: own.idle_share for policy, own in policies.items()},
-        "replay": "backlog" if busy is None else "arrivals",
+        "replay": "backlog" if load is None else "arrivals",
         "policies": policies,
         "capacity_per_s": capacity_per_s,
         "utilisation": {}
-        if busy is None
-        else utilisation_by_policy(busy.rate_per_s, capacity_per_s),
-        "intervals": {} if busy is None else {"latency_ratio": busy.latency_ratio},
-        "what_if": what_if(shown, server, None if busy is None else busy.rate_per_s),
+        if load is None
+        else {policy: load.rate_per_s / per_s for policy, per_s in capacity_per_s.items()},
+        "servers_needed": {} if load is None else load.servers_needed,
+        "intervals": {} if load is None else {"latency_ratio": load.latency_ratio},
+        "what_if": what_if(
+            studied.tokens, replayed, server, None if load is None else load.rate_per_s
+        ),
         "output_tokens": evidence.lengths,
         "prompt_tokens": prompt_figures(studied.traffic),
         "histogram": histogram(studied.tokens),
         "arrivals": evidence.arrivals,
         "timeline": timeline(
-            shown, server, assumed_pace=evidence.facts.ms_per_token.source == "assumed"
+            replayed, server, assumed_pace=evidence.facts.ms_per_token.source == "assumed"
         ),
         "slots": server.slots,
         "slots_is_range": not evidence.facts.slots.exact,
@@ -188,19 +193,12 @@ def _less(a: Estimate | None, b: Estimate | None) -> float | None:
 
 def _money(studied: Study, given: Given) -> dict[str, float | str]:
     """Servers the busiest hour needs, times the price given: only where both are known."""
-    evidence, busy = studied.evidence, studied.busy
-    if given.gpu_hour_price is None or busy is None or evidence.gain is None:
+    load, price = studied.evidence.load, given.gpu_hour_price
+    if price is None or load is None:
         return {}
-    server = studied.server
-    per_server = {
-        policy: capacity / server.replicas
-        for policy, capacity in sustainable_per_s(
-            studied.tokens, server, evidence.gain.estimate
-        ).items()
-    }
-    now = math.ceil(busy.rate_per_s / per_server[BATCH_AT_ONCE])
-    after = math.ceil(busy.rate_per_s / per_server["continuous"])
-    price = given.gpu_hour_price
+    now, after = load.servers_needed[BATCH_AT_ONCE], load.servers_needed["continuous"]
+    if now is None or after is None:
+        return {}
     return {
         "currency": given.currency,
         "server_hour": price,
@@ -218,9 +216,9 @@ def _summary(diagnoses: Sequence[Diagnosis], traffic: Traffic) -> Diagnosis:
     Figures and pictures are that model's; the gain is the token-weighted mean of the models', since
     pooling lengths of different models can make variation out of none.
     """
-    weight: Counter[str] = Counter()
+    weight: dict[str, float] = {}
     for own in diagnoses:
-        weight[own.verdict] += own.token_share  # type: ignore[assignment]
+        weight[own.verdict] = weight.get(own.verdict, 0.0) + own.token_share
     verdict = max(weight, key=lambda name: weight[name])
     leading = next(own for own in diagnoses if own.verdict == verdict)
     gain = _weighted_gain(diagnoses)
@@ -243,6 +241,8 @@ def _summary(diagnoses: Sequence[Diagnosis], traffic: Traffic) -> Diagnosis:
             "gain": gain,
             "output_tokens": length_figures(tokens),
             "reasons": [*leading.reasons, apart],
+            # what the leading model alone predicts is not the prediction for all of them
+            "actions": [own for own in leading.actions if own.code != "measure_after"],
         }
     )
 

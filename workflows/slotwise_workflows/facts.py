@@ -10,6 +10,7 @@ from typing import Generic, Literal, TypeVar
 import numpy as np
 import polars as pl
 
+from slotwise_sim.workload import Floats
 from slotwise_workflows.given import Given
 from slotwise_workflows.measure.segments import model_column
 from slotwise_workflows.result import Source
@@ -21,13 +22,14 @@ ASSUMED_MS_PER_TOKEN = (10.0, 20.0, 50.0)
 ASSUMED_SLOTS = (4, 8, 64)
 # A log whose requests all arrive within this time is a job, not users.
 JOB_SPAN_S = 10.0
-# In flight at one level for this share of the busy time, and never above: a cap, not chance.
+# In flight at one level for this share of all time: callers wait for answers, so that no more than
+# so many requests ever come at once. One stray overlap in a hundred does not count against it.
 CAPPED_SHARE = 0.5
-CAP_FROM = 3
+CAP_HELD = 0.99
 # Slots of which the sample fills fewer batches than this are not carried through a verdict.
 FEWEST_BATCHES = 9
-# An estimate of the pace needs so many timed answers; no server decodes one faster than this, so
-# that a quicker answer came from a cache.
+# An estimate of the pace needs so many timed answers. No server decodes a token faster than this: a
+# quicker answer came from a cache, or a gateway held the stream back and sent it at once.
 FEWEST_TIMED = 10
 FASTEST_MS_PER_TOKEN = 0.2
 
@@ -40,15 +42,15 @@ _MANAGED_PROVIDERS = frozenset(
 _BATCHING_PROVIDERS = frozenset(
     {"hosted_vllm", "vllm", "sglang", "tgi", "text-generation-inference", "tensorrt_llm"}
 )
-# Models that nobody but their makers and the big clouds can run.
+# Models that only their makers and the big clouds run; names of open models that play on them
+# (gpt-oss, gpt4all, claude2-alpaca) do not match.
 _CLOSED_MODEL = re.compile(
     r"(^|[/.:])("
-    r"gpt-?[345](?!.*oss)|chatgpt|o[1345](-|$)|claude|gemini|grok|command-[ar]|text-davinci"
-    r"|amazon\.(titan|nova)|nova-(micro|lite|pro)|mistral-(large|medium)"
+    r"gpt-[345]o?(?![a-z])|gpt-?35-turbo|chatgpt|o[134](-mini|-preview|-pro)?(-\d|$)"
+    r"|claude-|gemini-|gemini$|text-davinci|amazon\.(titan|nova)|nova-(micro|lite|pro)"
     r")",
     re.IGNORECASE,
 )
-
 
 T = TypeVar("T")
 
@@ -110,7 +112,7 @@ def gather(traffic: Traffic, given: Given) -> Facts:
         replicas=_replicas(given),
         slots=_slots(traffic, given, in_flight),
         ms_per_token=_ms_per_token(traffic, given),
-        max_delay_ms=_max_delay_ms(given),
+        max_delay_ms=_max_delay_ms(traffic, given),
     )
 
 
@@ -165,8 +167,15 @@ def _mode(traffic: Traffic, given: Given) -> Known[Literal["online", "offline", 
 
 @dataclass(frozen=True, slots=True)
 class _InFlight:
+    """Requests in flight over time.
+
+    Attributes:
+        highest: The most, but for `CAP_HELD` of the busy time.
+        capped_share: Share of all time spent at that level, or within a tenth below it.
+    """
+
     highest: int
-    share_at_highest: float
+    capped_share: float
 
 
 def _in_flight(traffic: Traffic) -> _InFlight | None:
@@ -183,20 +192,20 @@ def _in_flight(traffic: Traffic) -> _InFlight | None:
     order = np.lexsort((change, times))  # ends before starts at one instant
     level = np.cumsum(change[order])
     held = np.diff(times[order], append=times[order][-1:])
-    busy = held[level > 0].sum()
+    time_at = np.bincount(level, weights=held)
+    busy = time_at[1:].sum()
     if busy <= 0:
         return None
-    highest = int(level.max())
-    # A client of a closed loop takes a moment to send its next request, so a tenth below the cap
-    # counts as the cap.
-    near = held[level >= highest - highest // 10].sum()
-    return _InFlight(highest, float(near / busy))
+    highest = 1 + int(np.searchsorted(np.cumsum(time_at[1:]), CAP_HELD * busy))
+    # A client of a closed loop takes a moment to send its next request.
+    capped = time_at[highest - highest // 10 :].sum()
+    return _InFlight(highest, float(capped / held.sum()))
 
 
 def _loop(in_flight: _InFlight | None) -> Known[Literal["open", "closed", "unknown"]]:
     if in_flight is None:
         return Known("unknown", "assumed", "unknown")
-    if in_flight.highest >= CAP_FROM and in_flight.share_at_highest >= CAPPED_SHARE:
+    if in_flight.capped_share >= CAPPED_SHARE:
         return Known("closed", "estimated", "in_flight")
     return Known("open", "estimated", "in_flight")
 
@@ -215,8 +224,11 @@ def _slots(traffic: Traffic, given: Given, in_flight: _InFlight | None) -> Range
     low, value, high = ASSUMED_SLOTS
     basis = "assumed_range"
     if in_flight is not None and in_flight.highest < high:
-        # Queued requests are in flight too: an upper bound on the slots that were ever used.
-        high, basis = max(low, in_flight.highest), "in_flight"
+        # Queued requests are in flight too, so this bounds the slots from above. Callers of a
+        # closed loop never ask for more; an open one may, once its load grows.
+        closed = in_flight.capped_share >= CAPPED_SHARE
+        high = in_flight.highest if closed else max(low, in_flight.highest)
+        basis = "in_flight"
     # Many slots need many batches of them, or the sample says nothing about them.
     high = min(high, max(value, len(traffic) // FEWEST_BATCHES))
     low, value, high = (min(slots, high, len(traffic)) for slots in (low, value, high))
@@ -236,6 +248,7 @@ def _ms_per_token(traffic: Traffic, given: Given) -> Range:
     decoding = timed.filter(pl.col("ttft") < pl.col("latency")).select(
         ((pl.col("latency") - pl.col("ttft")) / (pl.col("tokens") - 1)).alias("s")
     )["s"]
+    decoding = decoding.filter(decoding >= FASTEST_MS_PER_TOKEN / 1e3)
     if len(decoding) >= FEWEST_TIMED:
         # Members of a batch that is released together also wait for its longest, so the faster
         # requests show the pace, not the mean or the median.
@@ -252,9 +265,35 @@ def _ms_per_token(traffic: Traffic, given: Given) -> Range:
     return Range(low, value, high, "assumed", "assumed_range")
 
 
-def _max_delay_ms(given: Given) -> Range:
-    """Greedy where unknown: the strongest batch-at-once server the client could have."""
+def _max_delay_ms(traffic: Traffic, given: Given) -> Range:
+    """Greedy where unknown: the strongest batch-at-once server the client could have.
+
+    What a request waits that comes while no other is in flight, for its first token, is an upper
+    bound on the delay.
+    """
     if given.max_delay_ms is not None:
         delay = given.max_delay_ms
         return Range(delay, delay, delay, "given", "given")
-    return Range(0.0, 0.0, 0.0, "assumed", "default")
+    waits = _waits_when_idle(traffic)
+    if len(waits) < FEWEST_TIMED:
+        return Range(0.0, 0.0, 0.0, "assumed", "default")
+    return Range(0.0, 0.0, float(np.percentile(waits, 10)) * 1e3, "estimated", "waiting_gap")
+
+
+def _waits_when_idle(traffic: Traffic) -> Floats:
+    """Seconds to the first token of requests that arrive with no other in flight; shape (<= n,)."""
+    if traffic.clock is None:
+        return np.empty(0)
+    timed = (
+        traffic.table.select(
+            start="start_time", latency="e2e_latency", ttft="gen_ai.response.time_to_first_chunk"
+        )
+        .drop_nulls(["start", "latency"])
+        .sort("start")
+    )
+    start = timed["start"].to_numpy()
+    end = start + timed["latency"].to_numpy() * 1e9
+    idle = np.ones(len(start), dtype=np.bool_)
+    idle[1:] = start[1:] >= np.maximum.accumulate(end)[:-1]
+    waits: Floats = timed["ttft"].filter(pl.Series(idle)).drop_nulls().to_numpy()
+    return waits

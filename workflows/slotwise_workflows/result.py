@@ -14,6 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field
 SCHEMA: Literal["slotwise/result/v1"] = "slotwise/result/v1"
 INSPECTION_SCHEMA: Literal["slotwise/inspection/v1"] = "slotwise/inspection/v1"
 
+# Fewest requests whose p95 and p99 have a two-sided 95 % interval: 1 - q^n >= 0.975.
+P95_REQUESTS = 72
+P99_REQUESTS = 368
+
 Verdict = Literal[
     "adopt", "conditional", "no_gain", "already", "not_yours", "marginal", "insufficient_data"
 ]
@@ -238,8 +242,9 @@ class Diagnosis(Record):
     idle_share: dict[str, float]
     replay: Literal["arrivals", "backlog"] = Field(
         default="arrivals",
-        description="arrivals: the log's own times; backlog: all at once, in order, because the "
-        "times or the number of servers are unknown: then no time of a request means anything",
+        description="arrivals: the busiest hour at its own times; backlog: all requests at once, "
+        "in order, because the times or the number of servers are unknown: then no time of a "
+        "request means anything",
     )
     policies: dict[str, PolicyFigures]
     capacity_per_s: dict[str, float] = Field(
@@ -247,6 +252,11 @@ class Diagnosis(Record):
     )
     utilisation: dict[str, float] = Field(
         default={}, description="busiest-hour load over capacity by policy; empty where not claimed"
+    )
+    servers_needed: dict[str, int | None] = Field(
+        default={},
+        description="fewest servers of these slots that carry the busiest hour and meet the "
+        "objectives, by policy; null where none do; empty where not claimed",
     )
     intervals: dict[str, Estimate] = Field(
         default={}, description="over replications, e.g. latency_ratio, makespan_ratio"
@@ -296,7 +306,10 @@ class Result(Diagnosis):
     schema_: Literal["slotwise/result/v1"] = Field(SCHEMA, alias="schema")
     name: str
     traffic: Inspection
-    models: list[Diagnosis] = Field(description="one each where the log holds several models")
+    models: list[Diagnosis] = Field(
+        description="one each where the log holds several models, the largest first; at most 20"
+    )
+    other_models: int = Field(default=0, description="models beyond those, not diagnosed")
     thresholds: dict[str, float]
     provenance: Provenance
     control: Result | None = Field(

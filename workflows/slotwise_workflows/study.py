@@ -9,7 +9,7 @@ import numpy as np
 from slotwise_sim import Workload
 from slotwise_sim.workload import Ints, all_at_once
 from slotwise_workflows.compare.capacity import Capacity, capacity
-from slotwise_workflows.compare.load import BusiestHour, busiest_hour, shared_batches
+from slotwise_workflows.compare.load import Load, busiest_hour, shared_batches
 from slotwise_workflows.compare.server import Server, stated_server
 from slotwise_workflows.facts import Facts, gather
 from slotwise_workflows.given import Given
@@ -31,9 +31,8 @@ class Study:
         traffic: The requests of one model.
         tokens: Their output lengths in order of arrival, shape (n,).
         server: The setting that figures are stated at.
-        replayed: The requests with their own arrivals, or all at once where times cannot be
+        replayed: The busiest hour at its own times, or all requests at once where times cannot be
             replayed.
-        busy: The busiest hour; None where times cannot be replayed.
         evidence: What the verdict rests on.
     """
 
@@ -41,7 +40,6 @@ class Study:
     tokens: Ints
     server: Server
     replayed: Workload
-    busy: BusiestHour | None
     evidence: Evidence
 
 
@@ -60,26 +58,26 @@ def study(traffic: Traffic, given: Given, thresholds: Thresholds, seed: int) -> 
     workload = traffic.workload()
     found = capacity(tokens, facts, in_order=traffic.clock is not None, rng=rng)
     objectives = _objectives(given)
-    busy = (
-        busiest_hour(workload, facts, objectives, thresholds.waiting_adopt, rng)
-        if _replayable(traffic, facts)
+    load = (
+        busiest_hour(workload, facts, found.by_slots, objectives, thresholds.waiting_adopt, rng)
+        if found is not None and _replayable(traffic, facts)
         else None
     )
     return Study(
         traffic=traffic,
         tokens=tokens,
         server=stated_server(facts),
-        replayed=all_at_once(workload) if busy is None else workload,
-        busy=busy,
-        evidence=_evidence(traffic, tokens, facts, found, busy, objectives, thresholds, rng),
+        replayed=all_at_once(workload) if load is None else load.requests,
+        evidence=_evidence(traffic, tokens, facts, found, load, objectives, thresholds, rng),
     )
 
 
 def _replayable(traffic: Traffic, facts: Facts) -> bool:
     """Whether the log's own times say anything about waiting on the server described."""
+    start = traffic.table["start_time"]
     return (
         traffic.clock is not None
-        and len(traffic) > 1
+        and start.n_unique() > 1
         and facts.replicas.value is not None
         and facts.loop.value != "closed"
         and facts.mode.value == "online"
@@ -96,7 +94,7 @@ def _evidence(
     tokens: Ints,
     facts: Facts,
     found: Capacity | None,
-    busy: BusiestHour | None,
+    load: Load | None,
     objectives: dict[str, float],
     thresholds: Thresholds,
     rng: np.random.Generator,
@@ -108,16 +106,15 @@ def _evidence(
         facts=facts,
         lengths=length_figures(tokens),
         gain=None if found is None else found.gain,
-        gain_few=None if found is None else found.few,
-        gain_many=None if found is None else found.many,
+        gain_by_slots={} if found is None else found.by_slots,
         bound=None if found is None else found.bound,
-        idle_saved=0.0 if found is None else 1 - 1 / found.bound.estimate,
+        overlapped=None if facts.in_flight is None else facts.in_flight > 1,
         shared=(
             shared_batches(traffic.workload(), facts, thresholds.shared_at_load)
             if users_wait
             else None
         ),
-        load=None if busy is None else busy.load,
+        load=load,
         arrivals=arrival_figures(traffic),
         segments=segmentations(traffic, rng),
         prefix_share=repeated_prefix_share(traffic),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +12,10 @@ import pytest
 
 from slotwise_sim import Workload
 from slotwise_sim.article import article_workload
+from slotwise_sim.metrics import percentile
 from slotwise_sim.workload import all_at_once
 from slotwise_workflows.compare.capacity import capacity, sustainable_per_s
-from slotwise_workflows.compare.load import busiest_hour, shared_batches
+from slotwise_workflows.compare.load import Load, busiest_hour, shared_batches
 from slotwise_workflows.compare.pictures import timeline, what_if
 from slotwise_workflows.compare.server import Server, possible_servers, stated_server
 from slotwise_workflows.facts import Facts, Range, gather
@@ -56,9 +58,10 @@ def test_the_gain_carries_the_assumed_slots() -> None:
     tokens = article_workload().output_tokens
     found = capacity(tokens, facts(), in_order=True, rng=np.random.default_rng(1))
     assert found is not None
-    assert found.few.estimate < found.gain.estimate < found.many.estimate
-    assert found.gain.low == min(found.few.low, found.gain.low)
-    assert found.gain.high >= found.many.estimate
+    few, stated, many = (found.by_slots[slots] for slots in (4, 8, 64))
+    assert few.estimate < stated.estimate == found.gain.estimate < many.estimate
+    assert found.gain.low == few.low
+    assert found.gain.high == many.high
 
 
 def test_replicas_form_batches_of_every_nth_request() -> None:
@@ -83,42 +86,69 @@ def test_the_corners_of_what_is_assumed() -> None:
     assert list(possible_servers(described())) == [stated_server(described())]
 
 
-def busy(workload: Workload, known: Facts, **objectives: float) -> Any:
-    return busiest_hour(workload, known, objectives, 0.2, np.random.default_rng(3))
+def busy(workload: Workload, known: Facts, **objectives: float) -> Load:
+    rng = np.random.default_rng(3)
+    tokens = workload.output_tokens[np.argsort(workload.arrival_s)]
+    found = capacity(tokens, known, in_order=True, rng=rng)
+    assert found is not None
+    return busiest_hour(workload, known, found.by_slots, objectives, 0.2, rng)
 
 
 def test_the_articles_hour_is_overloaded() -> None:
     hour = busy(article_workload(), described())
-    assert hour.load.utilisation.estimate > 5
-    assert hour.load.adopt_from_load == 1.0
+    assert hour.overload.estimate > 5
+    assert hour.adopt_from_load == 1.0
     # the article's own ratio, 4.37, from first arrivals and a server that waits for full batches
-    assert hour.latency_ratio.estimate == pytest.approx(4.37, abs=0.15)
-    low, high = hour.latency_ratio.low, hour.latency_ratio.high
-    assert low < hour.latency_ratio.estimate < high
+    ratio = hour.latency_ratio
+    assert ratio.estimate == pytest.approx(4.37, abs=0.15)
+    assert ratio.low < ratio.estimate < ratio.high
+    assert hour.waiting.estimate == pytest.approx(1 - 1 / ratio.estimate)
+
+
+def test_an_hour_of_long_answers_weighs_more_than_the_day() -> None:
+    """Five hours at one request a second: 20 tokens each, but 200 in the third hour."""
+    arrival = np.arange(18_000.0)
+    tokens = np.where((arrival >= 7200) & (arrival < 10_800), 200, 20)
+    day = Workload(arrival, tokens, np.zeros(18_000, dtype=np.int64))
+    hour = busy(day, described(ms_per_token=10.0))
+    assert len(hour.requests) == 3600
+    assert hour.rate_per_s == pytest.approx(1.0, rel=1e-3)
+    assert hour.requests.output_tokens.mean() == 200
+    # equal lengths within the hour: 1/s of 2 s each on eight slots
+    assert hour.rate_per_s / hour.capacity_per_s["continuous"] == pytest.approx(0.25, rel=1e-3)
+    gain = hour.capacity_per_s["continuous"] / hour.capacity_per_s["dynamic"]
+    assert hour.overload.estimate == pytest.approx(0.25 * gain, rel=1e-3)
 
 
 def test_the_load_from_which_it_pays_is_found() -> None:
     slow = replace(article_workload(), arrival_s=article_workload().arrival_s * 60)
-    found = busy(slow, described(ms_per_token=2.0)).load
+    found = busy(slow, described(ms_per_token=2.0))
     assert found.adopt_from_load > 1
     at = replace(slow, arrival_s=slow.arrival_s / (found.adopt_from_load * 1.02))
-    assert busy(at, described(ms_per_token=2.0)).load.adopt_from_load == 1.0
+    assert busy(at, described(ms_per_token=2.0)).adopt_from_load == 1.0
+
+
+def p95(policy: str, workload: Workload, replicas: int) -> float:
+    outcome = replace(ARTICLE, replicas=replicas).run(workload, policy)
+    return percentile(outcome.end_s - outcome.arrival_s, 95)
 
 
 def test_servers_are_counted_up_to_the_objective() -> None:
-    known = described()
-    hour = busy(article_workload(), known, latency=10.0)
-    needed = hour.load.servers_for_objective
-    reached = [
-        np.quantile(
-            (o := replace(ARTICLE, replicas=n).run(hour.workload, "continuous")).end_s
-            - o.arrival_s,
-            0.95,
-        )
-        for n in (needed - 1, needed)
-    ]
-    assert reached[0] > 10.0 >= reached[1] * 0.99
-    assert busy(article_workload(), known, latency=0.01).load.servers_for_objective is None
+    hour = busy(article_workload(), described(), latency=6.5)
+    carrying = busy(article_workload(), described()).servers_needed
+    for policy in ("dynamic", "continuous"):
+        needed = hour.servers_needed[policy]
+        assert needed is not None
+        assert p95(policy, hour.requests, needed) <= 6.5
+        assert needed == carrying[policy] or p95(policy, hour.requests, needed - 1) > 6.5
+    assert busy(article_workload(), described(), latency=0.01).servers_needed["continuous"] is None
+
+
+def test_without_an_objective_servers_carry_the_load() -> None:
+    """11.07/s of 1.5685 s each are 2.17 servers of eight slots."""
+    hour = busy(article_workload(), described())
+    assert hour.servers_needed["continuous"] == 3
+    assert hour.servers_needed["dynamic"] == math.floor(hour.overload.estimate) + 1
 
 
 def test_sharing_a_batch_needs_two_at_a_time() -> None:
@@ -146,13 +176,14 @@ def test_the_picture_holds_all_slot_time_of_its_window(replicas: int) -> None:
 
 
 def test_the_small_sweep_says_where_it_overloads() -> None:
-    points = {(p.slots, p.load): p for p in what_if(article_workload(), ARTICLE, 12.0)}
+    article = article_workload()
+    points = {(p.slots, p.load): p for p in what_if(article.output_tokens, article, ARTICLE, 12.0)}
     assert set(points) == {(s, load) for s in (4, 8, 16, 32) for load in (0.5, 1.0, 2.0)}
     here = points[8, 1.0]
     assert here.overloaded == {"dynamic": True, "continuous": True}
     assert not points[32, 1.0].overloaded["continuous"]
     assert here.latency_mean_s["continuous"] == pytest.approx(34.62, abs=0.01)
-    unknown = what_if(all_at_once(article_workload()), ARTICLE, None)
+    unknown = what_if(article.output_tokens, all_at_once(article), ARTICLE, None)
     assert {p.load for p in unknown} == {0.0}
     assert all(not p.latency_mean_s and not p.overloaded for p in unknown)
 

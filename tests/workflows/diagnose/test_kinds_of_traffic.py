@@ -172,6 +172,49 @@ def test_a_closed_loop_hides_the_load(make: Make, ask: Ask, rng: Rng) -> None:
     assert limit.numbers == {"in_flight": 12}
 
 
+def test_one_caller_at_a_time_has_nothing_to_batch(make: Make, ask: Ask, rng: Rng) -> None:
+    tokens = varied(rng, 300)
+    latency = tokens * 0.02
+    arrival = np.concatenate(([0.0], np.cumsum(latency)[:-1]))
+    result = ask(make(arrival, tokens, columns={"e2e_latency": list(latency)}))
+    assert deciding(result) == ("no_gain", "one_caller")
+
+
+def test_bursts_do_not_make_the_busiest_hour_busier_than_it_is(
+    make: Make, ask: Ask, rng: Rng
+) -> None:
+    """Forty requests within five seconds, every two hours: 40 an hour at most."""
+    arrival = np.concatenate([k * 7200 + np.sort(rng.uniform(0, 5, 40)) for k in range(12)])
+    result = ask(make(arrival, varied(rng, 480)), EIGHT_SLOTS)
+    assert result.arrivals is not None
+    assert result.arrivals.busiest_rate_per_s == pytest.approx(40 / 3600)
+    assert result.utilisation["dynamic"] == pytest.approx(
+        result.arrivals.busiest_rate_per_s / result.capacity_per_s["dynamic"]
+    )
+
+
+def test_many_models_are_not_all_studied(make: Make, ask: Ask, rng: Rng) -> None:
+    models = [f"m{k % 150}" for k in range(600)]
+    result = ask(make(None, varied(rng, 600), columns={"gen_ai.request.model": models}))
+    assert (len(result.models), result.other_models) == (20, 130)
+
+
+def test_a_price_counts_the_servers_of_the_busiest_hour(make: Make, ask: Ask, rng: Rng) -> None:
+    log = make(poisson(rng, 12, 6000), varied(rng, 6000))
+    result = ask(log, Given(slots=8, ms_per_token=8, replicas=1, gpu_hour_price=300.0))
+    needed = result.servers_needed
+    assert result.money["servers_now"] == needed["dynamic"]
+    assert result.money["servers_after"] == needed["continuous"] == 3
+    assert result.money["hour_saved"] == (result.money["servers_now"] - 3) * 300.0
+
+
+def test_more_slots_than_requests_ask_for_a_batch_of_them(make: Make, ask: Ask, rng: Rng) -> None:
+    result = ask(make(None, varied(rng, 600)), Given(slots=1000))
+    assert deciding(result) == ("insufficient_data", "too_few_requests")
+    assert result.reasons[0].numbers["needed"] == 1000
+    assert result.actions[0].numbers["more_requests"] == 400
+
+
 def test_a_job_is_decided_on_its_length_alone(make: Make, ask: Ask, rng: Rng) -> None:
     result = ask(make(None, varied(rng, 500), offline=True))
     assert deciding(result) == ("adopt", "gain_offline")
@@ -247,7 +290,7 @@ def test_a_wide_interval_asks_for_more_requests(make: Make, ask: Ask) -> None:
     result = ask(make(None, tokens), Given(slots=8))
     assert deciding(result) == ("insufficient_data", "interval_wide")
     numbers: Any = result.reasons[0].numbers
-    width = numbers["high"] - numbers["low"]
+    width = numbers["high"] - numbers["low"]  # one number of slots: all of it is sampling
     # an interval narrows with the square root of the sample
     assert numbers["more_requests"] == math.ceil(100 * ((width / 0.3) ** 2 - 1))
     assert result.actions[0].numbers == {"more_requests": numbers["more_requests"]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,15 +19,13 @@ class Capacity:
     """Sustainable requests per second, continuous over batch-at-once.
 
     Attributes:
+        by_slots: The gain at the fewest, the stated and the most slots assumed.
         gain: At the stated slots; its range runs over the assumed slots too.
-        few: At the fewest slots assumed.
-        many: At the most slots assumed.
         bound: `gain_bound` at the stated slots: batches of requests regrouped at random.
     """
 
+    by_slots: Mapping[int, Estimate]
     gain: Estimate
-    few: Estimate
-    many: Estimate
     bound: Estimate
 
 
@@ -44,9 +43,7 @@ def capacity(
     low, value, high = (int(s) for s in (facts.slots.low, facts.slots.value, facts.slots.high))
     if high > len(tokens) or len(tokens) < 2:
         return None
-    # Each replica batches every n-th request; the few batches across two replicas do not matter.
-    replicas = facts.replicas.value or 1
-    served = np.concatenate([tokens[replica::replicas] for replica in range(replicas)])
+    served = in_order_of_service(tokens, facts.replicas.value or 1)
     sizes = sorted({low, value, high})
     bounds = {b: _estimate(*v) for b, v in gain_bound_intervals(tokens, sizes, rng).items()}
     gains = (
@@ -55,15 +52,27 @@ def capacity(
         else bounds
     )
     return Capacity(
+        by_slots=gains,
         gain=Estimate(
             estimate=gains[value].estimate,
             low=min(gain.low for gain in gains.values()),
             high=max(gain.high for gain in gains.values()),
         ),
-        few=gains[low],
-        many=gains[high],
         bound=bounds[value],
     )
+
+
+def in_order_of_service(tokens: Ints, replicas: int) -> Ints:
+    """Lengths in the order in which batches of replicas meet them, one replica after another.
+
+    Round robin gives each replica every n-th request. The few batches that would reach from one
+    replica's requests into the next one's do not matter.
+
+    Args:
+        tokens: In order of arrival, shape (n,).
+        replicas: Servers behind the balancer.
+    """
+    return np.concatenate([tokens[replica::replicas] for replica in range(replicas)])
 
 
 def sustainable_per_s(tokens: Ints, server: Server, gain: float) -> dict[str, float]:

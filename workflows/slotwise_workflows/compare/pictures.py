@@ -9,8 +9,8 @@ import numpy as np
 from slotwise_sim import Outcome, Workload
 from slotwise_sim.lengths import in_order_gain
 from slotwise_sim.metrics import figures, slot_of
-from slotwise_sim.workload import all_at_once, at_load
-from slotwise_workflows.compare.capacity import sustainable_per_s
+from slotwise_sim.workload import Ints, all_at_once, at_load
+from slotwise_workflows.compare.capacity import in_order_of_service, sustainable_per_s
 from slotwise_workflows.compare.server import (
     BATCH_AT_ONCE,
     Server,
@@ -58,33 +58,39 @@ def timeline(workload: Workload, server: Server, *, assumed_pace: bool) -> Timel
     )
 
 
-def what_if(workload: Workload, server: Server, rate_per_s: float | None) -> list[WhatIf]:
+def what_if(
+    tokens: Ints, workload: Workload, server: Server, rate_per_s: float | None
+) -> list[WhatIf]:
     """Other slots and other loads, one simulation each.
 
     Args:
+        tokens: All output lengths in order of arrival, for the capacity gain; shape (n,).
         workload: The busiest hour, or all requests where times cannot be replayed.
         server: Today's setting.
-        rate_per_s: Its arrival rate; None where times cannot be replayed.
+        rate_per_s: The busiest hour's arrival rate; None where times cannot be replayed.
     """
+    served = in_order_of_service(tokens, server.replicas)
     around = {max(2, server.slots // 2), server.slots, server.slots * 2, server.slots * 4}
+    loads = WHAT_IF_LOADS if rate_per_s is not None else (0.0,)
     return [
-        _point(workload, replace(server, slots=slots), load, rate_per_s)
+        _point(
+            in_order_gain(served, slots), workload, replace(server, slots=slots), load, rate_per_s
+        )
         for slots in sorted(around)
-        if slots * 4 <= len(workload) or slots == server.slots
-        for load in (WHAT_IF_LOADS if rate_per_s is not None else (0.0,))
+        if slots * 4 <= len(tokens) or slots == server.slots <= len(tokens)
+        for load in loads
     ]
 
 
-def _point(workload: Workload, server: Server, load: float, rate_per_s: float | None) -> WhatIf:
-    order = np.argsort(workload.arrival_s, kind="stable")
-    tokens = workload.output_tokens[order]
-    gain = in_order_gain(tokens, min(server.slots, len(tokens)))
+def _point(
+    gain: float, workload: Workload, server: Server, load: float, rate_per_s: float | None
+) -> WhatIf:
     replayed = all_at_once(workload) if rate_per_s is None else at_load(workload, load)
     outcomes = {
         policy: figures(server.run(replayed, policy)) for policy in (BATCH_AT_ONCE, "continuous")
     }
     timed = outcomes if rate_per_s is not None else {}
-    sustainable = sustainable_per_s(tokens, server, gain)
+    sustainable = sustainable_per_s(workload.output_tokens, server, gain)
     return WhatIf(
         slots=server.slots,
         load=load,
@@ -111,15 +117,15 @@ def _held(
 
 
 def _bars(outcome: Outcome, start_s: float, span_s: float) -> list[Occupancy]:
-    slot = slot_of(outcome.start_s, outcome.held_until_s)
     held = _held(outcome, start_s, span_s)
+    slot = slot_of(outcome.start_s[held], outcome.held_until_s[held])
     clipped = (
         np.clip(times[held] - start_s, 0.0, span_s)
         for times in (outcome.start_s, outcome.own_end_s, outcome.held_until_s)
     )
     return [
         Occupancy(slot=int(s), start_s=float(a), own_end_s=float(b), held_until_s=float(c))
-        for s, a, b, c in zip(slot[held], *clipped, strict=True)
+        for s, a, b, c in zip(slot, *clipped, strict=True)
     ]
 
 

@@ -18,10 +18,11 @@ DAY_S = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of time, in seconds from the first arrival."""
+    """A stretch of time, in seconds from the first arrival; `whole` where it is all of the log."""
 
     start_s: float
     span_s: float
+    whole: bool
 
 
 def arrival_span(traffic: Traffic) -> ArrivalSpan | None:
@@ -44,23 +45,36 @@ def busiest_window(workload: Workload, span_s: float = BUSY_WINDOW_S) -> Window:
     arrival = workload.arrival_s[order]
     total = float(arrival[-1] - arrival[0])
     if total <= span_s:
-        return Window(0.0, total)
+        return Window(0.0, total, whole=True)
     asked = np.concatenate(([0], np.cumsum(workload.output_tokens[order])))
     until = np.searchsorted(arrival, arrival + span_s, side="left")
     best = int(np.argmax(asked[until] - asked[:-1]))
-    return Window(float(arrival[best] - arrival[0]), span_s)
+    return Window(float(arrival[best] - arrival[0]), span_s, whole=False)
 
 
 def within(workload: Workload, window: Window) -> Workload:
-    """The requests that arrive in a window, their arrivals counted from its start."""
+    """The requests that arrive in a window, their arrivals counted from its start.
+
+    A window that is the whole log leaves it as it is, its origin too.
+    """
+    if window.whole:
+        return workload
     start = workload.arrival_s.min() + window.start_s
-    kept = (workload.arrival_s >= start) & (workload.arrival_s <= start + window.span_s)
+    kept = (workload.arrival_s >= start) & (workload.arrival_s < start + window.span_s)
     return Workload(
         workload.arrival_s[kept] - start,
         workload.output_tokens[kept],
         workload.prompt_tokens[kept],
         None if workload.max_tokens is None else workload.max_tokens[kept],
     )
+
+
+def rate_per_s(requests: int, window: Window) -> float:
+    """Arrivals per second in a window of more than no time.
+
+    The ends of a window that is the whole log are arrivals themselves, which n - 1 gaps separate.
+    """
+    return (requests - 1 if window.whole else requests) / window.span_s
 
 
 def arrival_figures(traffic: Traffic) -> ArrivalFigures | None:
@@ -83,21 +97,15 @@ def arrival_figures(traffic: Traffic) -> ArrivalFigures | None:
     coarse = any(flag.startswith("time_resolution") for flag in traffic.flags)
     return ArrivalFigures(
         span_s=span,
-        rate_per_s=(len(arrival) - 1) / span,
+        rate_per_s=rate_per_s(len(arrival), Window(0.0, span, whole=True)),
         rate_by_bin=[float(rate) for rate in counts / bin_s],
         bin_s=bin_s,
         busiest_start_s=window.start_s,
         busiest_span_s=window.span_s,
-        busiest_rate_per_s=_rate(busy.arrival_s),
+        busiest_rate_per_s=rate_per_s(len(busy), window),
         gap_cv=None if coarse or len(arrival) < 3 else _variation(np.diff(arrival)),
         days=span / DAY_S,
     )
-
-
-def _rate(arrival_s: Floats) -> float:
-    """Arrivals per second; a gap is what separates two arrivals, so n - 1 of them."""
-    span = float(arrival_s.max() - arrival_s.min())
-    return (len(arrival_s) - 1) / span if span > 0 else float(len(arrival_s))
 
 
 def _variation(gaps: Floats) -> float | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from slotwise_sim.lengths import gain_bound_intervals
 
+from slotwise_sim.lengths import cv, gain_bound_intervals, std
 from slotwise_sim.workload import Ints
 from slotwise_workflows.result import Estimate, Histogram, LengthFigures
 
@@ -21,16 +21,14 @@ def length_figures(tokens: Ints) -> LengthFigures:
     Args:
         tokens: Lengths in tokens, shape (n,), n >= 1.
     """
-    mean = float(tokens.mean())
-    std = float(tokens.std(ddof=1)) if len(tokens) > 1 else None
     p50, p95 = np.percentile(tokens, (50, 95))
     return LengthFigures(
-        mean=mean,
+        mean=float(tokens.mean()),
         p50=float(p50),
         p95=float(p95),
         max=float(tokens.max()),
-        std=std,
-        cv=None if std is None or mean == 0 else std / mean,
+        std=std(tokens),
+        cv=cv(tokens),
     )
 
 

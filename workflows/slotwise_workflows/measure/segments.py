@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from slotwise_sim.lengths import variance_between
 
+from slotwise_sim.lengths import variance_between
 from slotwise_workflows.measure.lengths import gain_bounds, length_figures, stated_slots
 from slotwise_workflows.result import Segmentation, SegmentFigures
 from slotwise_workflows.traffic.model import Traffic
@@ -23,11 +23,14 @@ def model_column(table: pl.DataFrame) -> pl.Series:
 
 def segmentations(traffic: Traffic, rng: np.random.Generator) -> dict[str, Segmentation]:
     """By model where there are several, and by each column the user named."""
-    columns = {name: traffic.table[name] for name in traffic.segments}
-    model = model_column(traffic.table)
+    table = traffic.table
+    if traffic.clock is not None:  # the bootstrap respects the order in time
+        table = table.sort("start_time", maintain_order=True)
+    columns = {name: table[name] for name in traffic.segments}
+    model = model_column(table)
     if model.n_unique() > 1:
         columns = {"model": model, **columns}
-    tokens = traffic.table["gen_ai.usage.output_tokens"]
+    tokens = table["gen_ai.usage.output_tokens"]
     return {name: _segmentation(column, tokens, rng) for name, column in columns.items()}
 
 

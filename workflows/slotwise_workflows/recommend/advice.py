@@ -8,12 +8,11 @@ from statistics import NormalDist
 from slotwise_workflows.recommend.evidence import Evidence
 from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.recommend.verdict import Decision, requests_to_settle
-from slotwise_workflows.result import Confidence, Estimate, Reason
+from slotwise_workflows.result import P99_REQUESTS, Confidence, Estimate, Reason
 
 BUSINESS_DAY_H = 8.0
 DRIFT_FROM = 0.1
 TRUNCATED_FROM = 0.05
-MANY_REQUESTS = 368
 PREFIX_FROM = 0.1
 HEAVY_RATIO = 10.0
 APART_FROM = 0.5
@@ -25,6 +24,7 @@ NEXT_ACTIONS: Mapping[str, tuple[str, ...]] = {
     "interval_wide": ("collect_requests", "give_slots", "give_replicas"),
     "slots_decide": ("give_slots", "give_replicas"),
     "low_load": ("set_max_delay", "keep_server"),
+    "one_caller": ("keep_server",),
     "waiting_only": ("set_max_delay", "probe_endpoint", "pilot", "measure_after"),
     "from_load": ("watch_load", "probe_endpoint", "give_slots", "give_replicas"),
     "adopt": ("probe_endpoint", "pilot", "give_slots", "give_replicas", "measure_after"),
@@ -35,7 +35,7 @@ NEXT_ACTIONS: Mapping[str, tuple[str, ...]] = {
 }
 
 # Limits that could turn the verdict over by themselves.
-_SEVERE = frozenset({"biased_missing", "bench_load", "few_requests"})
+_SEVERE = frozenset({"biased_missing", "bench_load", "few_requests", "prefill_not_counted"})
 
 
 def limits(e: Evidence) -> list[Reason]:
@@ -44,9 +44,11 @@ def limits(e: Evidence) -> list[Reason]:
     found: list[Reason | None] = [
         _if("biased_missing" in _flag_names(e), "biased_missing"),
         _if(e.bench, "bench_load"),
-        _if(e.requests < MANY_REQUESTS, "few_requests", requests=e.requests),
+        _prefill(e),
+        _if(e.requests < P99_REQUESTS, "few_requests", requests=e.requests),
         _if(e.arrivals is None and facts.mode.value != "offline", "arrivals_unknown"),
         _if(e.arrivals is not None and facts.replicas.value is None, "replicas_unknown"),
+        _if(facts.replicas.source == "assumed" and e.load is not None, "replicas_assumed"),
         _if(facts.loop.value == "closed", "closed_loop", in_flight=facts.in_flight),
         _if(
             facts.slots.source != "given" and not facts.slots.exact,
@@ -63,11 +65,10 @@ def limits(e: Evidence) -> list[Reason]:
         _short_window(e),
         _if(facts.serving.value == "unknown", "serving_unknown"),
         _drift(e),
-        _prefill(e),
         _if(e.truncated_share >= TRUNCATED_FROM, "truncated", share=e.truncated_share),
         _if("time_resolution" in _flag_names(e), "clock_coarse"),
         _if(not e.verified, "reader_unverified"),
-        _if(e.load is not None and e.load.utilisation.high >= 1, "overload_ratio"),
+        _if(e.load is not None and e.load.overload.high >= 1, "overload_ratio"),
         _if(True, "constant_time_per_token"),
     ]
     return [reason for reason in found if reason is not None]
@@ -117,7 +118,7 @@ def _action_numbers(
     facts = e.facts
     match code:
         case "collect_requests":
-            short = max(1, t.min_requests - e.requests)
+            short = max(1, max(t.min_requests, int(facts.slots.value)) - e.requests)
             wide = decision.reasons[0].code == "interval_wide"
             return {"more_requests": requests_to_settle(e, t) if wide else short}
         case "give_slots":
@@ -155,28 +156,27 @@ def alternatives(decision: Decision, e: Evidence) -> list[Reason]:
 
 def flips(decision: Decision, e: Evidence, t: Thresholds) -> list[Reason]:
     """The values at which the verdict changes."""
+    if e.gain is None or e.facts.slots.high < 2:
+        return []
+    code = decision.reasons[0].code
     found: list[Reason] = []
-    one_slot = (
-        e.facts.slots.high < 2
-    )  # a batch of one has nothing to wait for, whatever the lengths
-    if decision.verdict in {"not_yours", "already"} or e.gain is None or one_slot:
-        return found
-    adopted = decision.verdict == "adopt"
-    cv = _cv_at(
-        t.none_below if adopted else t.adopt_from,
-        e,
-        gain=e.gain.low if adopted else e.gain.high,
-    )
-    found.append(Reason(code="flip_cv", numbers={"cv": cv}))
-    if e.load is not None and e.arrivals is not None and decision.reasons[0].code == "from_load":
+    if code in {"even_lengths", "waiting_only"}:
+        found = [_flip_cv(t.none_below, e, gain=e.gain.high)]
+    elif decision.verdict in {"adopt", "marginal", "insufficient_data"} or code == "from_load":
+        found = [_flip_cv(t.adopt_from, e, gain=e.gain.low)]
+    if e.load is not None and code == "from_load":
         times = e.load.adopt_from_load
-        rate = times * e.arrivals.busiest_rate_per_s
-        found.append(Reason(code="flip_load", numbers={"rate": rate, "times": times}))
+        numbers = {"rate": times * e.load.rate_per_s, "times": times}
+        found.append(Reason(code="flip_load", numbers=numbers))
     return found
 
 
+def _flip_cv(threshold: float, e: Evidence, *, gain: float) -> Reason:
+    return Reason(code="flip_cv", numbers={"cv": _cv_at(threshold, e, gain=gain)})
+
+
 def _cv_at(threshold: float, e: Evidence, *, gain: float) -> float:
-    """The coefficient of variation at which the gain crosses a threshold.
+    """The coefficient of variation at which this end of the gain crosses a threshold.
 
     Rescaling the spread at the same mean m moves every batch's longest member along a straight
     line, max(m + k (x - m)) = m + k (max(x) - m), so the gain is 1 + k (gain - 1) and the crossing

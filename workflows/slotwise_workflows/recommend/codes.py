@@ -13,18 +13,20 @@ from collections.abc import Mapping
 REASONS: Mapping[str, tuple[str, ...]] = {
     "too_few_requests": ("requests", "needed"),
     "managed_api": (),
-    "batches_continuously": ("idle_saved",),
+    "batches_continuously": ("idle_saved", "slots"),
     "slower": ("gain_high",),
     "low_load": ("shared", "load"),
+    "one_caller": (),
     "waiting_only": ("gain", "waiting"),
     "even_lengths": ("gain_high",),
     "gain_offline": ("gain", "low", "high"),
     "gain_lengths_only": ("gain", "low", "high"),
     "gain_overload": ("gain", "low", "high", "utilisation"),
     "gain_objective": ("gain", "low", "high", "p95", "objective"),
+    "gain_objective_ttft": ("gain", "low", "high", "p95", "objective"),
     "gain_waiting": ("gain", "low", "high", "waiting"),
     "from_load": ("gain", "load", "rate"),
-    "objective_out_of_reach": ("servers", "p95", "objective"),
+    "objective_out_of_reach": ("replicas", "servers", "p95", "objective"),
     "interval_wide": ("low", "high", "more_requests"),
     "slots_decide": ("gain_few", "slots_few", "gain_many", "slots_many"),
     "marginal": ("gain", "low", "high"),
@@ -38,6 +40,7 @@ LIMITS: Mapping[str, tuple[str, ...]] = {
     "slots_assumed": ("low", "high"),
     "time_per_token_assumed": ("low", "high"),
     "replicas_unknown": (),
+    "replicas_assumed": (),
     "arrivals_unknown": (),
     "closed_loop": ("in_flight",),
     "truncated": ("share",),
@@ -51,7 +54,6 @@ LIMITS: Mapping[str, tuple[str, ...]] = {
     "constant_time_per_token": (),
     "prefill_not_counted": ("ratio",),
     "few_requests": ("requests",),
-    "retries": ("requests",),
 }
 
 # What to do. The first is the next action.
@@ -108,7 +110,6 @@ BASES: tuple[str, ...] = (
     "arrival_pattern",
     "busiest_hour",
     "waiting_gap",
-    "replica_column",
     "single_server_described",
     "unknown",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from slotwise_workflows.compare.load import Load
@@ -19,9 +20,9 @@ class Evidence:
         lengths: Figures of the output lengths.
         gain: Capacity, continuous over batch-at-once, batches formed in order of arrival where it
             is known; its range runs over the assumed slots. None where the sample fills no batch.
-        gain_few, gain_many: The same at the fewest and at the most slots assumed.
+        gain_by_slots: The gain at the fewest, the stated and the most slots assumed.
         bound: `gain_bound` at the stated slots.
-        idle_saved: Share of slot time that batch-at-once would leave idle behind the longest.
+        overlapped: Whether two requests were ever in flight at once; None where unknown.
         shared: Largest share of requests that share a batch at `Thresholds.shared_at_load` times
             today's load, over the assumed times per token; None where arrivals are unknown.
         load: The busiest hour; None where times cannot be replayed.
@@ -41,10 +42,9 @@ class Evidence:
     facts: Facts
     lengths: LengthFigures
     gain: Estimate | None
-    gain_few: Estimate | None
-    gain_many: Estimate | None
+    gain_by_slots: Mapping[int, Estimate]
     bound: Estimate | None
-    idle_saved: float
+    overlapped: bool | None
     shared: float | None
     load: Load | None
     arrivals: ArrivalFigures | None

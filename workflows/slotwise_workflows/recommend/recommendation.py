@@ -63,19 +63,19 @@ def _facts(e: Evidence, t: Thresholds) -> list[Fact]:
     """Every fact with its source and how much the verdict depends on it."""
     facts = e.facts
     return [
-        _known("serving", facts.serving, unsure="decides"),
-        _known("batches_already", facts.batches_already, unsure="decides"),
-        _known("mode", facts.mode, unsure="some"),
-        _known("loop", facts.loop, unsure="some"),
-        _known("replicas", facts.replicas, unsure="some"),
+        _known("serving", facts.serving, _weight_of_serving(e, t)),
+        _known("batches_already", facts.batches_already, _weight_of_batching(e, t)),
+        _known("mode", facts.mode, _weight_of_mode(e, t)),
+        _known("loop", facts.loop, "unknown"),
+        _known("replicas", facts.replicas, "unknown"),
         _range("slots", facts.slots, "", _weight_of_slots(e, t)),
-        _range("ms_per_token", facts.ms_per_token, "ms", _weight_of_pace(e, t)),
-        _range("max_delay_ms", facts.max_delay_ms, "ms", "none" if e.load is None else "some"),
-        *_load_facts(e),
+        _range("ms_per_token", facts.ms_per_token, "ms", _weight_of_load(e, t)),
+        _range("max_delay_ms", facts.max_delay_ms, "ms", "unknown"),
+        *_load_facts(e, t),
     ]
 
 
-def _load_facts(e: Evidence) -> list[Fact]:
+def _load_facts(e: Evidence, t: Thresholds) -> list[Fact]:
     if e.arrivals is None:
         return []
     rate = Fact(
@@ -84,34 +84,29 @@ def _load_facts(e: Evidence) -> list[Fact]:
         unit="/s",
         source="measured",
         basis="busiest_hour",
-        weight="none" if e.load is None else "some",
+        weight="none",
     )
     if e.load is None:
         return [rate]
-    load = e.load.utilisation
-    return [
-        rate,
-        Fact(
-            name="offered_load",
-            value=load.estimate,
-            low=load.low,
-            high=load.high,
-            source="simulated",
-            basis="busiest_hour",
-            weight="some",
-        ),
-    ]
+    offered = Fact(
+        name="offered_load",
+        value=e.load.overload.estimate,
+        low=e.load.overload.low,
+        high=e.load.overload.high,
+        source="simulated",
+        basis="busiest_hour",
+        weight=_weight_of_load(e, t),
+    )
+    return [rate, offered]
 
 
-def _known(
-    name: str, known: Known[Kind] | Known[bool] | Known[int | None], *, unsure: Weight
-) -> Fact:
+def _known(name: str, known: Known[Kind] | Known[bool] | Known[int | None], weight: Weight) -> Fact:
     return Fact(
         name=name,
         value=_plain(known.value),
         source=known.source,
         basis=known.basis,
-        weight=unsure if known.source in {"assumed", "estimated"} else "none",
+        weight="none" if known.source in {"given", "measured"} else weight,
     )
 
 
@@ -136,28 +131,58 @@ def _range(name: str, span: Range, unit: str, weight: Weight) -> Fact:
     )
 
 
+def _weight_of_serving(e: Evidence, t: Thresholds) -> Weight:
+    """Decide again with either side running the server."""
+    sides: list[Literal["self_hosted", "managed_api"]] = ["self_hosted", "managed_api"]
+    ends = [
+        replace(e, facts=replace(e.facts, serving=replace(e.facts.serving, value=side)))
+        for side in sides
+    ]
+    return _weight(ends, t)
+
+
+def _weight_of_batching(e: Evidence, t: Thresholds) -> Weight:
+    """Decide again with an engine that batches already and one that does not."""
+    ends = [
+        replace(
+            e, facts=replace(e.facts, batches_already=replace(e.facts.batches_already, value=v))
+        )
+        for v in (True, False)
+    ]
+    return _weight(ends, t)
+
+
+def _weight_of_mode(e: Evidence, t: Thresholds) -> Weight:
+    """Decide again for users who wait and for a job."""
+    modes: list[Literal["online", "offline"]] = ["online", "offline"]
+    ends = [
+        replace(e, facts=replace(e.facts, mode=replace(e.facts.mode, value=mode))) for mode in modes
+    ]
+    return _weight(ends, t)
+
+
 def _weight_of_slots(e: Evidence, t: Thresholds) -> Weight:
     """Decide again with the fewest and with the most slots assumed."""
-    few, many = e.gain_few, e.gain_many
-    if few is None or many is None:
+    if not e.gain_by_slots:
         return "unknown"
     ends = [
-        replace(e, gain=gain, facts=_with_slots(e.facts, slots))
-        for gain, slots in ((few, e.facts.slots.low), (many, e.facts.slots.high))
+        replace(e, gain=gain, gain_by_slots={slots: gain}, facts=_with_slots(e.facts, slots))
+        for slots, gain in (min(e.gain_by_slots.items()), max(e.gain_by_slots.items()))
     ]
-    return _weight(ends, t, many.estimate - few.estimate)
+    gains = [gain.estimate for gain in e.gain_by_slots.values()]
+    return _weight(ends, t, moved=max(gains) - min(gains))
 
 
 def _with_slots(facts: Facts, slots: float) -> Facts:
     return replace(facts, slots=replace(facts.slots, low=slots, value=slots, high=slots))
 
 
-def _weight_of_pace(e: Evidence, t: Thresholds) -> Weight:
+def _weight_of_load(e: Evidence, t: Thresholds) -> Weight:
     """Decide again with the load at either end; the capacity gain does not know the pace."""
     if e.load is None:
         return "none"
     ends = [replace(e, load=_at(e.load, end)) for end in ("low", "high")]
-    return _weight(ends, t, e.load.waiting.high - e.load.waiting.low)
+    return _weight(ends, t, moved=e.load.waiting.high - e.load.waiting.low)
 
 
 def _at(load: Load, end: str) -> Load:
@@ -165,10 +190,10 @@ def _at(load: Load, end: str) -> Load:
         value = getattr(estimate, end)
         return Estimate(estimate=value, low=value, high=value)
 
-    return replace(load, waiting=fixed(load.waiting), utilisation=fixed(load.utilisation))
+    return replace(load, waiting=fixed(load.waiting), overload=fixed(load.overload))
 
 
-def _weight(ends: list[Evidence], t: Thresholds, moved: float) -> Weight:
+def _weight(ends: list[Evidence], t: Thresholds, *, moved: float = 0.0) -> Weight:
     if len({decide(end, t).verdict for end in ends}) > 1:
         return "decides"
     return "some" if abs(moved) >= SAME_GAIN else "none"

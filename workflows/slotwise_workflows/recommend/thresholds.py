@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from slotwise_workflows.result import P95_REQUESTS
+
 
 class Thresholds(BaseModel):
     """Where one verdict ends and the next begins."""
@@ -11,7 +13,7 @@ class Thresholds(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     min_requests: int = Field(
-        72, ge=2, description="fewest requests whose p95 has a two-sided 95 % interval"
+        P95_REQUESTS, ge=2, description="fewest requests whose p95 has a two-sided 95 % interval"
     )
     slower_below: float = Field(1.0, description="a gain wholly below this is a loss")
     none_below: float = Field(

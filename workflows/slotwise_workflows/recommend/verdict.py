@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from slotwise_workflows.facts import FEWEST_BATCHES
 from slotwise_workflows.recommend.evidence import Evidence
 from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.result import Estimate, Reason, Verdict
@@ -32,13 +33,14 @@ def decide(evidence: Evidence, thresholds: Thresholds) -> Decision:
 
 
 def _too_few(e: Evidence, t: Thresholds) -> Decision | None:
-    if e.requests >= t.min_requests and e.gain is not None:
+    needed = max(t.min_requests, int(e.facts.slots.value))
+    if e.requests >= needed and e.gain is not None:
         return None
     return _decision(
         "insufficient_data",
         "too_few_requests",
         requests=e.requests,
-        needed=max(t.min_requests, e.requests + 1),
+        needed=max(needed, e.requests + 1),
     )
 
 
@@ -51,7 +53,9 @@ def _managed(e: Evidence, _: Thresholds) -> Decision | None:
 def _already(e: Evidence, _: Thresholds) -> Decision | None:
     if not e.facts.batches_already.value:
         return None
-    return _decision("already", "batches_continuously", idle_saved=e.idle_saved)
+    saved = 1 - 1 / _gain(e).estimate
+    slots = int(e.facts.slots.value)
+    return _decision("already", "batches_continuously", idle_saved=saved, slots=slots)
 
 
 def _slower(e: Evidence, t: Thresholds) -> Decision | None:
@@ -61,6 +65,8 @@ def _slower(e: Evidence, t: Thresholds) -> Decision | None:
 
 
 def _low_load(e: Evidence, t: Thresholds) -> Decision | None:
+    if e.overlapped is False and e.facts.loop.value == "closed":
+        return _decision("no_gain", "one_caller")
     if e.facts.mode.value == "offline" or e.shared is None or e.shared >= t.shared_batches:
         return None
     return _decision("no_gain", "low_load", shared=e.shared, load=t.shared_at_load)
@@ -89,14 +95,12 @@ def _large(e: Evidence, t: Thresholds) -> Decision | None:
     missed = _missed_objective(e)
     if missed is not None:
         return _adopt_for_objective(e, figures, *missed)
-    if e.load.utilisation.low >= 1:
-        return _decision(
-            "adopt", "gain_overload", **figures, utilisation=e.load.utilisation.estimate
-        )
+    if e.load.overload.low >= 1:
+        return _decision("adopt", "gain_overload", **figures, utilisation=e.load.overload.estimate)
     if e.load.waiting.low >= t.waiting_adopt:
         return _decision("adopt", "gain_waiting", **figures, waiting=e.load.waiting.estimate)
     load = e.load.adopt_from_load
-    rate = load * e.arrivals.busiest_rate_per_s if e.arrivals is not None else None
+    rate = load * e.load.rate_per_s
     return _decision("conditional", "from_load", gain=gain.estimate, load=load, rate=rate)
 
 
@@ -117,15 +121,15 @@ def _adopt_for_objective(
     if e.load is None:
         raise ValueError("an objective is missed only where the load is known")
     reached = e.load.latency_p95_s if name == "latency" else e.load.ttft_p95_s
-    decision = _decision(
-        "adopt", "gain_objective", **figures, p95=reached["dynamic"], objective=objective
-    )
+    code = "gain_objective" if name == "latency" else "gain_objective_ttft"
+    decision = _decision("adopt", code, **figures, p95=reached["dynamic"], objective=objective)
     if reached["continuous"] <= objective:
         return decision
     needed = Reason(
         code="objective_out_of_reach",
         numbers={
-            "servers": e.load.servers_for_objective,
+            "replicas": e.facts.replicas.value,
+            "servers": e.load.servers_needed["continuous"],
             "p95": reached["continuous"],
             "objective": objective,
         },
@@ -137,17 +141,16 @@ def _wide(e: Evidence, t: Thresholds) -> Decision | None:
     gain = _gain(e)
     if gain.high - gain.low <= t.widest_interval:
         return None
-    if e.gain_few is not None and e.gain_many is not None and not e.facts.slots.exact:
-        sampling = max(_width(e.gain_few), _width(e.gain_many))
-        if sampling <= t.widest_interval:
-            return _decision(
-                "insufficient_data",
-                "slots_decide",
-                gain_few=e.gain_few.estimate,
-                slots_few=int(e.facts.slots.low),
-                gain_many=e.gain_many.estimate,
-                slots_many=int(e.facts.slots.high),
-            )
+    few, many = min(e.gain_by_slots), max(e.gain_by_slots)
+    if few < many and _sampling_width(e) <= t.widest_interval:
+        return _decision(
+            "insufficient_data",
+            "slots_decide",
+            gain_few=e.gain_by_slots[few].estimate,
+            slots_few=few,
+            gain_many=e.gain_by_slots[many].estimate,
+            slots_many=many,
+        )
     return _decision(
         "insufficient_data",
         "interval_wide",
@@ -178,11 +181,20 @@ TABLE: tuple[Row, ...] = (
 def requests_to_settle(e: Evidence, t: Thresholds) -> int:
     """How many more requests would narrow the interval to what a verdict needs.
 
-    An interval's width falls with the square root of the sample.
+    An interval's width falls with the square root of the sample. One that spans all there can be
+    says only that more batches are needed: as many as make any statement.
     """
-    gain = _gain(e)
-    ratio = (gain.high - gain.low) / t.widest_interval
+    slots = max(e.gain_by_slots)
+    widest = e.gain_by_slots[slots]
+    if widest.low <= 1 and widest.high >= slots:
+        return max(1, FEWEST_BATCHES * slots - e.requests)
+    ratio = _sampling_width(e) / t.widest_interval
     return max(1, math.ceil(e.requests * (ratio**2 - 1)))
+
+
+def _sampling_width(e: Evidence) -> float:
+    """How wide the interval is at one number of slots: what more requests would narrow."""
+    return max(gain.high - gain.low for gain in e.gain_by_slots.values())
 
 
 def _gain(e: Evidence) -> Estimate:
@@ -190,10 +202,6 @@ def _gain(e: Evidence) -> Estimate:
     if e.gain is None:
         raise ValueError("there is no gain before a batch is filled")
     return e.gain
-
-
-def _width(estimate: Estimate) -> float:
-    return estimate.high - estimate.low
 
 
 def _decision(verdict: Verdict, code: str, **numbers: float | int | str | None) -> Decision:

@@ -6,26 +6,27 @@ from slotwise_workflows.report.document import Item, Label
 from slotwise_workflows.report.words import Words, clean
 from slotwise_workflows.result import Diagnosis, Fact, Reason
 
-# Fewest values whose order statistics hold a two-sided 95 % interval for the percentile.
-P95_REQUESTS = 72
-P99_REQUESTS = 368
-
 CONTINUOUS = "continuous"
 
 _REASON_LABELS: dict[str, Label] = {
     "too_few_requests": "measured",
     "variation": "measured",
     "managed_api": "",
+    "one_caller": "measured",
 }
 _MEASURED_LIMITS = {
     "short_window",
     "truncated",
     "few_requests",
-    "retries",
     "closed_loop",
     "prefill_not_counted",
 }
-_ASSUMED_LIMITS = {"slots_assumed", "time_per_token_assumed", "constant_time_per_token"}
+_ASSUMED_LIMITS = {
+    "replicas_assumed",
+    "slots_assumed",
+    "time_per_token_assumed",
+    "constant_time_per_token",
+}
 _MEASURED_ALTERNATIVES = {
     "prefix_sharing",
     "prompt_heavy",

@@ -13,6 +13,7 @@ from slotwise_sim.metrics import Figures, figures
 from slotwise_sim.policies import Continuous, Cost, Policy
 from slotwise_sim.replicate import resample
 from slotwise_sim.workload import Workload, at_load
+from slotwise_workflows.compare.capacity import in_order_of_service
 from slotwise_workflows.sweep.points import Point
 
 
@@ -166,8 +167,7 @@ def _capacity_gain(workload: Workload, slots: int, replicas: int) -> float | Non
     if len(workload) < slots * replicas:
         return None
     tokens = workload.output_tokens[np.argsort(workload.arrival_s, kind="stable")]
-    served = np.concatenate([tokens[replica::replicas] for replica in range(replicas)])
-    return float(in_order_gain(served, slots))
+    return in_order_gain(in_order_of_service(tokens, replicas), slots)
 
 
 def _busy_share(workload: Workload, cost: Cost, slots: int) -> float | None:

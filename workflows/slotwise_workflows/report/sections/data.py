@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from slotwise_workflows.report import reading
 from slotwise_workflows.report.document import (
     Block,
     Bullets,
@@ -14,7 +13,14 @@ from slotwise_workflows.report.document import (
     Table,
 )
 from slotwise_workflows.report.words import Words, clean
-from slotwise_workflows.result import Fact, Inspection, LengthFigures, Result, Segmentation
+from slotwise_workflows.result import (
+    P95_REQUESTS,
+    Fact,
+    Inspection,
+    LengthFigures,
+    Result,
+    Segmentation,
+)
 
 _MAX_VALUES = 12
 _MAX_NOTES = 10
@@ -111,10 +117,10 @@ def _lengths(own: Inspection, words: Words) -> Table:
     columns = [(words("lengths.output"), own.output_tokens)]
     if own.prompt_tokens is not None:
         columns.append((words("lengths.prompt"), own.prompt_tokens))
-    withheld = own.requests < reading.P95_REQUESTS
+    withheld = own.requests < P95_REQUESTS
     note = ""
     if withheld:
-        note = words("tables.note_p95", requests=own.requests, needed=reading.P95_REQUESTS)
+        note = words("tables.note_p95", requests=own.requests, needed=P95_REQUESTS)
 
     def row(key: str, kind: str) -> tuple[str, ...]:
         values = [_figure(figures, key) for _, figures in columns]

@@ -20,7 +20,7 @@ from slotwise_workflows.report.document import (
 )
 from slotwise_workflows.report.numbers import DASH
 from slotwise_workflows.report.words import Words, clean
-from slotwise_workflows.result import Diagnosis, Result
+from slotwise_workflows.result import P95_REQUESTS, Diagnosis, Result
 
 _MAX_MODELS = 12
 _BY_FACT = {"already", "not_yours"}
@@ -148,7 +148,7 @@ def _item(words: Words, name: str, now: str, after: str, interval: str, label: L
 def _sample(diagnosis: Diagnosis, words: Words) -> tuple[KeyNumber, ...]:
     """What there is where nothing could be simulated: the sample and what it lacks."""
     own = diagnosis.output_tokens
-    needed = words("numbers.requests_needed", needed=reading.P95_REQUESTS)
+    needed = words("numbers.requests_needed", needed=P95_REQUESTS)
     only = words("numbers.sample_only")
     requests = words.number(diagnosis.requests, "count")
     cv = words.number(own.cv, "number")
@@ -185,11 +185,9 @@ def _idle(diagnosis: Diagnosis, batch: str, words: Words) -> KeyNumber:
 
 
 def _latency(diagnosis: Diagnosis, batch: str, words: Words) -> KeyNumber:
-    if diagnosis.requests < reading.P95_REQUESTS:
+    if diagnosis.requests < P95_REQUESTS:
         dash = words.number(None, "")
-        note = words(
-            "numbers.p95_withheld", requests=diagnosis.requests, needed=reading.P95_REQUESTS
-        )
+        note = words("numbers.p95_withheld", requests=diagnosis.requests, needed=P95_REQUESTS)
         return _item(words, "numbers.latency", dash, dash, note, "simulated")
     now = diagnosis.policies[batch].latency_s.p95
     after = diagnosis.policies[reading.CONTINUOUS].latency_s.p95

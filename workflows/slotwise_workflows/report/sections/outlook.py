@@ -16,7 +16,7 @@ from slotwise_workflows.report.document import (
     Table,
 )
 from slotwise_workflows.report.words import Words
-from slotwise_workflows.result import Diagnosis, Provenance, WhatIf
+from slotwise_workflows.result import P95_REQUESTS, Diagnosis, Provenance, WhatIf
 
 _CHANGE = {"adopt", "conditional", "marginal"}
 _SAY_IT_THEMSELVES = {"arrivals_unknown", "replicas_unknown"}
@@ -29,7 +29,7 @@ def what_if(diagnosis: Diagnosis, words: Words) -> Section:
         return Section("what-if", title, (Paragraph(words("whatif.none")),))
     batch = reading.baseline(diagnosis)
     timed = any(point.latency_mean_s for point in diagnosis.what_if)
-    p95 = timed and diagnosis.requests >= reading.P95_REQUESTS
+    p95 = timed and diagnosis.requests >= P95_REQUESTS
     keys = [
         "slots",
         "load",

@@ -7,7 +7,14 @@ from collections.abc import Mapping, Sequence
 from slotwise_workflows.report import charts, reading, svg, timeline_chart
 from slotwise_workflows.report.document import Column, Figure, Label, Section, Table
 from slotwise_workflows.report.words import Words
-from slotwise_workflows.result import ArrivalFigures, Diagnosis, Histogram, LengthFigures, Timeline
+from slotwise_workflows.result import (
+    P95_REQUESTS,
+    ArrivalFigures,
+    Diagnosis,
+    Histogram,
+    LengthFigures,
+    Timeline,
+)
 
 _TABLE_BINS = 12
 # Axis units of the arrivals picture: longest span shown in it, seconds of one, catalogue key.
@@ -134,7 +141,7 @@ def _lengths(diagnosis: Diagnosis, words: Words) -> Figure | None:
     if not any(histogram.counts) or histogram.width <= 0:
         return None
     marks = [(own.mean, words("lengths.mean", value=own.mean))]
-    if diagnosis.requests >= reading.P95_REQUESTS:
+    if diagnosis.requests >= P95_REQUESTS:
         marks.append((own.p95, words("lengths.p95", value=own.p95)))
     marks.append((own.max, words("lengths.max", value=own.max)))
     labels = {"axis": words("lengths.axis"), "count": words("lengths.count")}

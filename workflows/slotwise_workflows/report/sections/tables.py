@@ -16,7 +16,7 @@ from slotwise_workflows.report.document import (
 )
 from slotwise_workflows.report.sections.first_page import model_name
 from slotwise_workflows.report.words import Words
-from slotwise_workflows.result import Diagnosis, PolicyFigures, Result
+from slotwise_workflows.result import P95_REQUESTS, P99_REQUESTS, Diagnosis, PolicyFigures, Result
 
 _MAX_MODELS = 8
 
@@ -26,12 +26,12 @@ _Read = Callable[[PolicyFigures], float | None]
 _TIMES: tuple[tuple[str, str, _Read, int], ...] = (
     ("latency_mean", "seconds", lambda p: p.latency_s.mean, 1),
     ("latency_p50", "seconds", lambda p: p.latency_s.p50, 1),
-    ("latency_p95", "seconds", lambda p: p.latency_s.p95, reading.P95_REQUESTS),
-    ("latency_p99", "seconds", lambda p: p.latency_s.p99, reading.P99_REQUESTS),
+    ("latency_p95", "seconds", lambda p: p.latency_s.p95, P95_REQUESTS),
+    ("latency_p99", "seconds", lambda p: p.latency_s.p99, P99_REQUESTS),
     ("latency_max", "seconds", lambda p: p.latency_s.max, 1),
     ("queue_mean", "seconds", lambda p: p.queue_delay_s.mean, 1),
     ("ttft_mean", "seconds", lambda p: p.ttft_s.mean, 1),
-    ("ttft_p95", "seconds", lambda p: p.ttft_s.p95, reading.P95_REQUESTS),
+    ("ttft_p95", "seconds", lambda p: p.ttft_s.p95, P95_REQUESTS),
     ("tpot_mean", "seconds", lambda p: p.tpot_s.mean if p.tpot_s else None, 1),
 )
 _TOTALS: tuple[tuple[str, str, _Read, int], ...] = (
@@ -99,7 +99,7 @@ def _note(diagnosis: Diagnosis, words: Words, *, timed: bool) -> str:
         return words("tables.note_backlog")
     notes = [
         words(f"tables.note_{name}", requests=diagnosis.requests, needed=needed)
-        for name, needed in (("p95", reading.P95_REQUESTS), ("p99", reading.P99_REQUESTS))
+        for name, needed in (("p95", P95_REQUESTS), ("p99", P99_REQUESTS))
         if diagnosis.requests < needed
     ]
     return " ".join(notes)

@@ -367,7 +367,7 @@ _CASES: dict[str, Callable[[], dict[str, Any]]] = {
     ),
     "no_gain": lambda: _verdict("no_gain", "even_lengths", {"gain_high": 1.05}),
     "already": lambda: (
-        _verdict("already", "batches_continuously", {"idle_saved": 0.52}) | {"flip": []}
+        _verdict("already", "batches_continuously", {"idle_saved": 0.52, "slots": 8}) | {"flip": []}
     ),
     "not_yours": lambda: _verdict("not_yours", "managed_api", {}) | {"flip": []},
     "marginal": lambda: _verdict("marginal", "marginal", {"gain": 1.15, "low": 1.1, "high": 1.19}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,7 @@ CANONICAL: Mapping[str, pl.DataType] = {
     "request_id": pl.String(),
     "start_time": pl.Int64(),
     "end_time": pl.Int64(),
+    "clock": pl.String(),
     "gen_ai.request.model": pl.String(),
     "gen_ai.response.model": pl.String(),
     "gen_ai.provider.name": pl.String(),
@@ -32,6 +33,8 @@ CANONICAL: Mapping[str, pl.DataType] = {
     "e2e_latency": pl.Float64(),
     "gen_ai.conversation.id": pl.String(),
     "prefix_hash_ids": pl.List(pl.Int64()),
+    "error.type": pl.String(),
+    "cache_hit": pl.Boolean(),
     "truncated": pl.Boolean(),
     "aborted": pl.Boolean(),
     "source": pl.String(),
@@ -84,7 +87,8 @@ class Traffic:
 
     Attributes:
         table: One row a kept request, in the order of the input: the columns of `CANONICAL`,
-            then one String column for each segment, named as the user named it.
+            then one String column for each segment, named as the user named it. The column `clock`
+            repeats the attribute, so that the table tells it on its own.
         format: The id of the log format, e.g. ``azure_llm_trace``.
         rows: Records met in the files.
         excluded: Records left out, by reason.
@@ -143,9 +147,11 @@ def made_traffic(workload: Workload, *, format_id: str, origin: Origin = "first"
         format_id: What made them, e.g. ``article``.
         origin: Where the simulated clock starts.
     """
-    columns = {
+    columns: dict[str, Any] = {
         "start_time": np.rint(workload.arrival_s * 1e9).astype(np.int64),
+        "clock": ["relative"] * len(workload),
         "gen_ai.usage.output_tokens": workload.output_tokens,
+        "cache_hit": np.zeros(len(workload), dtype=np.bool_),
         "truncated": np.zeros(len(workload), dtype=np.bool_),
         "aborted": np.zeros(len(workload), dtype=np.bool_),
     }

@@ -43,6 +43,7 @@ class Request(NamedTuple):
     end: Any
     first_token: Any
     written: Any
+    clock: str | None
     latency: float | None
     ttft: float | None
     request_id: str | None
@@ -55,6 +56,8 @@ class Request(NamedTuple):
     stream: bool | None
     prefix_hash_ids: list[int] | None
     span_id: str | None
+    error_type: str | None
+    cache_hit: bool | None
     truncated: bool
     aborted: bool
     segments: tuple[str | None, ...]
@@ -85,7 +88,7 @@ Values = Mapping[str, Any]
 
 _TEXTS = (
     *("request_id", "conversation", "model", "response_model", "provider", "operation"),
-    *("finish_reason", "path", "user_agent", "span_id"),
+    *("finish_reason", "path", "user_agent", "span_id", "clock"),
 )
 _RAWS = ("arrival", "end", "first_token", "written", "status", "error", "cache_hit")
 _OTHER_CALLS = re.compile(
@@ -220,6 +223,7 @@ def _request(value: Values, source: str, segments: tuple[str | None, ...]) -> Re
         end=get("end"),
         first_token=get("first_token"),
         written=get("written"),
+        clock=_shared(get("clock")),
         latency=get("latency"),
         ttft=get("ttft"),
         request_id=get("request_id"),
@@ -232,6 +236,8 @@ def _request(value: Values, source: str, segments: tuple[str | None, ...]) -> Re
         stream=get("stream"),
         prefix_hash_ids=get("prefix_hash_ids"),
         span_id=get("span_id"),
+        error_type=_error_type(value),
+        cache_hit=None if get("cache_hit") is None else False,  # a hit is left out
         truncated=get("finish_reason") in _CUT,
         aborted=_was_aborted(value),
         segments=segments,
@@ -261,6 +267,17 @@ def _was_aborted(value: Values) -> bool:
     status = str(value.get("status")).strip().lower()
     told = value["cancelled"] or status == "499"
     return told or value.get("finish_reason") in _ABORTED or status in _ABORTED
+
+
+def _error_type(value: Values) -> str | None:
+    """How an answer ended that was cut off: its status, where that is a code or a known word.
+
+    An error's own text is never kept: it may quote the prompt.
+    """
+    status = str(value.get("status")).strip().lower()
+    if not _was_aborted(value) or not _is_failure(value.get("status"), None):
+        return None
+    return _shared(status) if status in _ABORTED or re.fullmatch(r"-?\d{1,3}", status) else None
 
 
 def _is_failure(status: Any, error: Any) -> bool:

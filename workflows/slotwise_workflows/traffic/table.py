@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal, cast, get_args
 
 import polars as pl
 
+from slotwise_workflows.errors import InputError
 from slotwise_workflows.traffic import times
+from slotwise_workflows.traffic.fields import shown
 from slotwise_workflows.traffic.formats import Format, plain
 from slotwise_workflows.traffic.model import CANONICAL, Clock
 from slotwise_workflows.traffic.reconcile import Request
@@ -23,7 +25,7 @@ class Timing:
 
     Attributes:
         start: Arrivals in nanoseconds; empty where they are not known.
-        end: Ends in nanoseconds, None where not known.
+        end: Ends in nanoseconds by the same clock, None where not known.
         latency_s: Durations of the whole answers.
         ttft_s: Durations until the first token.
         clock: What `start` counts from; None where arrivals are not known.
@@ -44,12 +46,14 @@ def timing(requests: Sequence[Request], entry: Format, options: times.Options) -
     """Reads the times of all requests, each column as a whole.
 
     Raises:
-        InputError: As `times.resolve`.
+        InputError: As `times.resolve`, or the rows name several clocks.
     """
     n = len(requests)
-    arrival = _column("arrival", [r.arrival for r in requests], requests, entry, options)
-    end = _column("end", [r.end for r in requests], requests, entry, options)
-    first = _column("first_token", [r.first_token for r in requests], requests, entry, options)
+    told = _told_clock(requests)
+    arrival, end, first = (
+        _column(field, [getattr(r, field) for r in requests], requests, entry, options, told)
+        for field in ("arrival", "end", "first_token")
+    )
     flags: list[str] = []
     latency = _latencies(requests, arrival, end)
     if any(
@@ -60,7 +64,7 @@ def timing(requests: Sequence[Request], entry: Format, options: times.Options) -
     start, clock = nothing, None
     used = arrival
     if arrival is not None and not arrival.ambiguous and _mostly(arrival.ns):
-        start, clock = arrival.ns, _clock(arrival, entry)
+        start, clock = arrival.ns, _clock(arrival, entry, told)
         if arrival.set_back:
             start, clock = nothing, None
             flags.append("backward_jump")
@@ -83,7 +87,7 @@ def timing(requests: Sequence[Request], entry: Format, options: times.Options) -
             start = nothing
             flags.append("backward_jump")
         else:
-            clock = _clock(end, entry)
+            clock = _clock(end, entry, told)
             flags.append("arrival_derived_from_completion")
     elif any(r.written is not None for r in requests):
         flags.append("timestamps_are_write_time_not_arrival")
@@ -93,7 +97,7 @@ def timing(requests: Sequence[Request], entry: Format, options: times.Options) -
     known = clock is not None
     return Timing(
         start,
-        nothing if end is None else end.ns,
+        nothing if end is None or _refused(end, used, flags) else end.ns,
         latency,
         _first_tokens(requests, arrival, end, first, latency),
         clock,
@@ -108,6 +112,7 @@ def frame(requests: Sequence[Request], when: Timing, segments: Sequence[str]) ->
         "request_id": [r.request_id for r in requests],
         "start_time": list(when.start),
         "end_time": list(when.end),
+        "clock": [when.clock] * len(requests),
         "gen_ai.request.model": [r.model for r in requests],
         "gen_ai.response.model": [r.response_model for r in requests],
         "gen_ai.provider.name": [r.provider for r in requests],
@@ -124,6 +129,8 @@ def frame(requests: Sequence[Request], when: Timing, segments: Sequence[str]) ->
         "e2e_latency": list(when.latency_s),
         "gen_ai.conversation.id": [r.conversation for r in requests],
         "prefix_hash_ids": [r.prefix_hash_ids for r in requests],
+        "error.type": [r.error_type for r in requests],
+        "cache_hit": [r.cache_hit for r in requests],
         "truncated": [r.truncated for r in requests],
         "aborted": [r.aborted for r in requests],
         "source": [r.source for r in requests],
@@ -145,6 +152,7 @@ def _column(
     requests: Sequence[Request],
     entry: Format,
     options: times.Options,
+    told: Clock | None,
 ) -> times.Column | None:
     if all(value is None for value in values):
         return None
@@ -160,16 +168,57 @@ def _column(
         begins=frozenset(
             i for i, (a, b) in enumerate(pairwise(requests), 1) if _file(a) != _file(b)
         ),
+        clock=_kind(told) if told is not None and options.unit == "auto" else None,
     )
+
+
+def _told_clock(requests: Sequence[Request]) -> Clock | None:
+    """The clock that the rows themselves name; None where they name none."""
+    told: str | None = None
+    for request in requests:
+        own = request.clock
+        if own is None:
+            continue
+        if own not in get_args(Clock):
+            raise InputError(
+                f"there is no clock {shown(own)!r}",
+                where=request.source,
+                hint=f"The clocks are {', '.join(get_args(Clock))}",
+            )
+        if told is not None and own != told:
+            raise InputError(
+                f"the clock changes ({told} -> {own})",
+                where=request.source,
+                why="times of two clocks have no common order",
+                hint="Run once for each",
+            )
+        told = own
+    return cast("Clock | None", told)
+
+
+def _kind(clock: Clock) -> Literal["epoch", "relative"]:
+    return "epoch" if clock == "epoch" else "relative"
 
 
 def _file(request: Request) -> str:
     return request.source.rpartition(":")[0]
 
 
-def _clock(column: times.Column, entry: Format) -> Clock:
+def _refused(end: times.Column, used: times.Column | None, flags: Sequence[str]) -> bool:
+    """Whether ends are of another clock than the arrivals, or of one that could not be used.
+
+    They would give arrivals where there are none when the table is read again.
+    """
+    if not {"backward_jump", "ambiguous_date_order"}.isdisjoint(flags):
+        return True
+    return used is not None and used.clock != end.clock
+
+
+def _clock(column: times.Column, entry: Format, told: Clock | None) -> Clock:
     if column.clock == "epoch":
         return "epoch"
+    if told is not None and _kind(told) == "relative":
+        return told
     return "monotonic" if entry.monotonic else "relative"
 
 

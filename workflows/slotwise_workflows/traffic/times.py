@@ -77,6 +77,7 @@ def resolve(
     utc: bool = False,
     date_order: DateOrder = "",
     begins: frozenset[int] = frozenset(),
+    clock: Literal["epoch", "relative"] | None = None,
 ) -> Column:
     """Reads a whole column.
 
@@ -89,6 +90,8 @@ def resolve(
         utc: Whether UTC is a fact and not an assumption.
         date_order: How ``9/1/2026`` is to be read; empty refuses to guess.
         begins: Positions at which another file begins: no clock is set back there.
+        clock: What the log itself says that numbers of a known unit count from; None reads it off
+            their digits.
 
     Raises:
         InputError: The unit changes within the column, or dates and numbers mix.
@@ -112,7 +115,7 @@ def resolve(
     if first_date is not None:
         column = _from_dates(dates, zone, utc=utc, date_order=date_order, begins=begins)
     else:
-        column = _from_numbers(numbers, place, name, unit)
+        column = _from_numbers(numbers, place, name, unit, clock)
     unreadable = tuple(
         i
         for i, (value, ns) in enumerate(zip(values, column.ns, strict=True))
@@ -161,8 +164,14 @@ def rfc3339(ns: int) -> str:
 
 
 def _from_numbers(
-    numbers: Sequence[Decimal | int | None], place: Callable[[int], str], name: str, unit: Unit
+    numbers: Sequence[Decimal | int | None],
+    place: Callable[[int], str],
+    name: str,
+    unit: Unit,
+    clock: Literal["epoch", "relative"] | None,
 ) -> Column:
+    if clock is not None and unit != "auto":
+        return Column(_in_ns(numbers, unit), clock)
     digits = [None if number is None else _unit_by_digits(number) for number in numbers]
     if unit not in ("auto", *digits):
         # Counted in the unit that was said, and in it none is a moment of our days: no epoch.
@@ -170,20 +179,22 @@ def _from_numbers(
         epoch = None
     else:
         epoch = _one_unit(numbers, digits, place, name)
-    chosen = epoch or ("s" if unit == "auto" else unit)
-    factor = PER_UNIT[chosen]
-    ns: list[int | None] = [
-        None if n is None else n * factor if type(n) is int else round(n * factor) for n in numbers
-    ]
-    ns = [
-        None if stamp is None or abs(stamp) > _MOST_NS or (epoch and stamp == 0) else stamp
-        for stamp in ns
-    ]
+    ns = _in_ns(numbers, epoch or ("s" if unit == "auto" else unit))
+    if epoch:
+        ns = [stamp or None for stamp in ns]  # 0 among dates of our days stands for none
     return Column(
         ns,
         "epoch" if epoch else "relative",
         unit_assumed=unit == "auto" and epoch is None and any(ns),
     )
+
+
+def _in_ns(numbers: Sequence[Decimal | int | None], unit: Unit) -> list[int | None]:
+    factor = PER_UNIT[unit]
+    exact = (
+        None if n is None else n * factor if type(n) is int else round(n * factor) for n in numbers
+    )
+    return [None if ns is None or abs(ns) > _MOST_NS else ns for ns in exact]
 
 
 def _one_unit(

@@ -15,6 +15,7 @@ FIELDS: Mapping[str, str] = {
     "end": "when its answer was complete",
     "first_token": "when its first token came",
     "written": "when the row was written, which is neither of them",
+    "clock": "what the times count from: epoch, relative or monotonic",
     "latency": "duration of the whole answer",
     "ttft": "duration until the first token",
     "output_tokens": "tokens generated, reasoning included",

@@ -12,6 +12,7 @@ from slotwise_workflows.errors import InputError
 from slotwise_workflows.traffic import times
 from slotwise_workflows.traffic.duplicates import duplicates, rollups
 from slotwise_workflows.traffic.formats import Format
+from slotwise_workflows.traffic.labels import check_labels
 from slotwise_workflows.traffic.model import SourceFile, Traffic
 from slotwise_workflows.traffic.reconcile import Request, Verdict
 from slotwise_workflows.traffic.table import frame, timing
@@ -96,6 +97,7 @@ def close(
 
     Raises:
         InputError: No request is left, or the times cannot be read.
+        UsageError: A segment is no column of labels.
     """
     requests = account.requests
     flags = list(entry.flags)
@@ -115,6 +117,7 @@ def close(
         flags += [flag for flag in timed.flags if flag not in flags]
     if not requests:
         raise _nothing_left(account, files)
+    check_labels(segments, [request.segments for request in requests])
     flags += _flags(account, requests)
     return Traffic(
         table=frame(requests, timed, segments),

@@ -17,6 +17,7 @@ from slotwise_workflows.traffic.containers import Container, open_container
 from slotwise_workflows.traffic.detect import Plan, check_path, known, plan
 from slotwise_workflows.traffic.fields import spec_paths, split_unit
 from slotwise_workflows.traffic.formats import COUNTS, DURATIONS, FIELDS, TIMES, plain
+from slotwise_workflows.traffic.labels import label_reader
 from slotwise_workflows.traffic.model import CANONICAL, SourceFile, Traffic
 from slotwise_workflows.traffic.paths import LogFile, fingerprint, log_files
 from slotwise_workflows.traffic.reconcile import judge
@@ -70,7 +71,7 @@ def read_traffic(
 
     Raises:
         InputError: A file cannot be read, is no log, or cannot answer; or no request is left.
-        UsageError: An option is wrong.
+        UsageError: An option is wrong, or a segment is no column of labels.
     """
     when = times.Options(options.time_unit, _zone(options.timezone))
     _check(options)
@@ -203,8 +204,8 @@ def _read_file(
         file.path, name=file.name, allow_truncated=options.allow_truncated, on_bytes=advance
     )
     entry = found.format
-    segments = [entry.alternatives(segment) or (segment,) for segment in options.segments]
-    decide = judge(entry, decimal=_decimal(container, options), where=conditions, segments=segments)
+    labels = label_reader({name: entry.alternatives(name) or (name,) for name in options.segments})
+    decide = judge(entry, decimal=_decimal(container, options), where=conditions, labels=labels)
     output = {path for spec in entry.alternatives("output_tokens") for path in spec_paths(spec)}
     for row in rows:
         if row.value is None:

@@ -12,6 +12,7 @@ from slotwise_workflows.errors import InputError
 from slotwise_workflows.traffic import fields
 from slotwise_workflows.traffic.conditions import Condition, any_of
 from slotwise_workflows.traffic.formats import COUNTS, DURATIONS, Format
+from slotwise_workflows.traffic.labels import Labels
 
 Record = Mapping[str, Any]
 
@@ -60,7 +61,7 @@ class Request(NamedTuple):
     cache_hit: bool | None
     truncated: bool
     aborted: bool
-    segments: tuple[str | None, ...]
+    segments: Labels
 
 
 class Verdict(NamedTuple):
@@ -128,7 +129,7 @@ def judge(
     *,
     decimal: str = "auto",
     where: Sequence[Condition] = (),
-    segments: Sequence[tuple[str, ...]] = (),
+    labels: Callable[[Record, str], Labels] = lambda _, __: (),
 ) -> Judge:
     """How the rows of a format are judged.
 
@@ -136,13 +137,12 @@ def judge(
         entry: The format.
         decimal: The decimal mark of numbers written as text.
         where: Conditions of the user's; a row that misses one is ``filtered``.
-        segments: The specs of each segment column.
+        labels: Reads the segments of a record; see `labels.label_reader`.
 
     Returns:
         A function of a record and its ``file:line``.
     """
     getters = _getters(entry, decimal)
-    labels = tuple(fields.first_of(spec, _label) for spec in segments)
     chunk, other = any_of(entry.chunk), any_of(entry.not_generation)
     failing, cancelled = any_of(entry.failed), any_of(entry.cancelled)
 
@@ -165,7 +165,7 @@ def judge(
             reason = _reason(value, record, failing)
         request = None
         if not reason:
-            request = _request(value, source, tuple(label(record) for label in labels))
+            request = _request(value, source, labels(record, source))
         model = value.get("model") or value.get("response_model")
         return Verdict(reason, "", request, value.get("stream"), model, value.get("request_id"))
 
@@ -209,7 +209,7 @@ def _reason(value: Values, record: Record, failing: Condition) -> str:
     return "multi_choice" if many or (value.get("choices") or 1) > 1 else ""
 
 
-def _request(value: Values, source: str, segments: tuple[str | None, ...]) -> Request:
+def _request(value: Values, source: str, segments: Labels) -> Request:
     get = value.get
     return Request(
         source=source,
@@ -347,10 +347,6 @@ def _loose_count(value: Any, decimal: str) -> int | None:
 
 def _truth(value: Any) -> bool | None:
     return None if value is None else fields.truth(value)
-
-
-def _label(value: Any) -> str | None:
-    return _shared(fields.text(value))
 
 
 def _hashes(value: Any) -> list[int] | None:

@@ -236,6 +236,13 @@ KEY = "sk-proj-abcdefghijklmnop"
         (["--api-key-env", "MY_KEY"], ["--api-key-env", "MY_KEY"]),
         (["--token", "--json"], ["--token", "--json"]),
         (["diagnose", "sk-.csv", "a@b.csv"], ["diagnose", "sk-.csv", "a@b.csv"]),
+        (["--where", f"prompt={TEXT}"], ["--where", "prompt=***"]),
+        (["--where", f"a b>={TEXT}", TEXT], ["--where", "a b>=***", TEXT]),
+        ([f"--where=prompt!={TEXT}"], ["--where=prompt!=***"]),
+        (["--where", TEXT], ["--where", "***"]),
+        (["--where", "route=chat"], ["--where", "route=chat"]),
+        (["--where", f"a={'x' * 198}"], ["--where", f"a={'x' * 198}"]),
+        (["--where", "--json"], ["--where", "--json"]),
     ],
 )
 def test_no_secret_of_a_command_line_is_kept(command: list[str], shown: list[str]) -> None:

@@ -25,6 +25,7 @@ _SECRET_VALUE = re.compile(
     r"|hf_[A-Za-z0-9]{16,}|eyJ[\w-]+\.[\w-]+\.[\w-]*|(?<=Bearer )\S+"
 )
 _HIDDEN = "***"
+_LONGEST_CONDITION = 200  # a longer one compares with a text, which may be a prompt
 
 
 def provenance(
@@ -66,21 +67,28 @@ def version() -> str:
 
 
 def without_secrets(command: Sequence[str]) -> list[str]:
-    """The command line with keys, tokens, passwords and a URL's user part replaced by ``***``."""
+    """The command line with what must not be kept replaced by ``***``.
+
+    That is keys, tokens, passwords and a URL's user part, and what a very long ``--where`` compares
+    with.
+    """
     shown: list[str] = []
-    hide_next = False
+    before = ""
     for word in command:
         option, equals, value = word.partition("=")
         is_option = option.startswith("-")
-        if hide_next and not is_option:
+        if before == "--where":
+            shown.append(_hide_in_condition(word))
+        elif _is_secret_option(before) and not is_option:
             shown.append(_HIDDEN)
         elif is_option and equals and _is_secret_option(option):
             shown.append(f"{option}={_HIDDEN}")
         elif is_option and equals:
-            shown.append(f"{option}={_hide_in_text(value)}")
+            hide = _hide_in_condition if option == "--where" else _hide_in_text
+            shown.append(f"{option}={hide(value)}")
         else:
             shown.append(_hide_in_text(word))
-        hide_next = is_option and not equals and _is_secret_option(option)
+        before = word if is_option and not equals else ""
     return shown
 
 
@@ -103,13 +111,23 @@ def _hide_in_text(text: str) -> str:
     return urlunsplit(parts._replace(netloc=f"{_HIDDEN}@{host}"))
 
 
-def _hide(value: Any) -> Any:
+def _hide_in_condition(text: str) -> str:
+    if len(text) <= _LONGEST_CONDITION:
+        return _hide_in_text(text)
+    compared = re.match(r"[^=!<>]{1,100}[=!<>]+", text)
+    return f"{compared[0] if compared else ''}{_HIDDEN}"
+
+
+def _hide(value: Any, hide: Callable[[str], str] = _hide_in_text) -> Any:
     if isinstance(value, str):
-        return _hide_in_text(value)
+        return hide(value)
     if isinstance(value, Mapping):
-        return {key: _hide(item) for key, item in value.items()}
+        return {
+            key: _hide(item, _hide_in_condition if key == "where" else _hide_in_text)
+            for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [_hide(item) for item in value]
+        return [_hide(item, hide) for item in value]
     return value
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any, Literal
@@ -74,6 +74,7 @@ def read_traffic(
         UsageError: An option is wrong, or a segment is no column of labels.
     """
     when = times.Options(options.time_unit, _zone(options.timezone))
+    options = replace(options, segments=tuple(dict.fromkeys(options.segments)))
     _check(options)
     conditions = [where_condition(text) for text in options.where]
     with log_files(paths) as files:

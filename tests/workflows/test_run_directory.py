@@ -221,6 +221,7 @@ def test_the_clock_is_cut_to_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 KEY = "sk-proj-abcdefghijklmnop"
+TEXT = "the quarterly numbers " * 10
 
 
 @pytest.mark.parametrize(
@@ -254,3 +255,16 @@ def test_no_secret_of_the_settings_is_kept() -> None:
         files=[], command=[], config={"a": [{"b": KEY}], "c": ("https://u:p@h/",)}, seed=0
     )
     assert made.config == {"a": [{"b": "***"}], "c": ["https://***@h/"]}
+
+
+def test_no_text_that_rows_were_chosen_by_is_kept() -> None:
+    config = {
+        "reading": {"where": ("route=chat", f"prompt={TEXT}"), "format": TEXT},
+        "inputs": {"where": f"prompt!={TEXT}"},
+        "workload": {"traffic": {"where": [f"key={KEY}"]}},
+    }
+    assert provenance(files=[], command=[], config=config, seed=0).config == {
+        "reading": {"where": ["route=chat", "prompt=***"], "format": TEXT},
+        "inputs": {"where": "prompt!=***"},
+        "workload": {"traffic": {"where": ["key=***"]}},
+    }

@@ -14,8 +14,6 @@ from slotwise_workflows.errors import InputError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-WorkloadArgument = Annotated[Path, typer.Argument(metavar="WORKLOAD.yaml", help="A workload file.")]
-
 
 def init(
     file: Annotated[
@@ -86,7 +84,7 @@ def _ask(language: Literal["ja", "en"]) -> Mapping[str, str | None]:
 
 
 def check(
-    workload: WorkloadArgument,
+    workload: options.Workload,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -120,7 +118,7 @@ def schema() -> None:
 
 
 def show(
-    workload: WorkloadArgument,
+    workload: options.Workload,
     json: options.Json = False,
 ) -> None:
     """Print a workload file with every key and the value in force."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -22,55 +22,15 @@ if TYPE_CHECKING:
 
 def diagnose(
     logs: options.LogsIfAny = None,
-    workload: Annotated[
-        Path | None,
-        typer.Option("--workload", metavar="FILE", help="A workload file; options go before it."),
-    ] = None,
-    slots: Annotated[
-        int | None,
-        typer.Option(
-            "--slots", min=1, max=65_536, metavar="N", help="Requests one server runs at once."
-        ),
-    ] = None,
-    ms_per_token: Annotated[
-        float | None,
-        typer.Option("--ms-per-token", metavar="MS", help="Time one output token takes."),
-    ] = None,
-    replicas: Annotated[
-        int | None,
-        typer.Option(
-            "--replicas", min=1, max=10_000, metavar="N", help="Servers behind the balancer."
-        ),
-    ] = None,
-    max_delay_ms: Annotated[
-        float | None,
-        typer.Option(
-            "--max-delay-ms",
-            min=0,
-            metavar="MS",
-            help="How long a batch that is not full waits today; inf: until it is full.",
-        ),
-    ] = None,
-    serving: Annotated[
-        Literal["self_hosted", "managed_api", "unknown"] | None,
-        typer.Option(
-            "--serving", metavar="self_hosted|managed_api|unknown", help="Who runs the server."
-        ),
-    ] = None,
-    mode: Annotated[
-        Literal["online", "offline"] | None,
-        typer.Option(
-            "--mode", metavar="online|offline", help="Users wait, or a job is to be done."
-        ),
-    ] = None,
-    latency_p95_s: Annotated[
-        float | None,
-        typer.Option("--latency-p95-s", metavar="S", help="Objective for 95 % of whole answers."),
-    ] = None,
-    ttft_p95_s: Annotated[
-        float | None,
-        typer.Option("--ttft-p95-s", metavar="S", help="Objective for 95 % of first tokens."),
-    ] = None,
+    workload: options.WorkloadIfAny = None,
+    slots: options.Slots = None,
+    ms_per_token: options.MsPerToken = None,
+    replicas: options.Replicas = None,
+    max_delay_ms: options.MaxDelayMs = None,
+    serving: options.Serving = None,
+    mode: options.Mode = None,
+    latency_p95_s: options.LatencyP95 = None,
+    ttft_p95_s: options.TtftP95 = None,
     format_: options.Format = "auto",
     map_: options.Map = None,
     time_unit: options.TimeUnit = None,
@@ -96,7 +56,7 @@ def diagnose(
     is written all the same.
     """
     from slotwise_cli.listening import console_listener
-    from slotwise_cli.reading import name_of, read_options
+    from slotwise_cli.reading import read_options
     from slotwise_cli.reporting import branding_of, report_formats
     from slotwise_cli.summary import verdict_lines
     from slotwise_workflows.config import load_workload, to_logs, to_read_options, without_effect
@@ -139,8 +99,7 @@ def diagnose(
     written = report_formats(formats, configured.get("formats"), where=place)
     branding = branding_of(configured, client=client, prepared_by=prepared_by)
     thresholds = file.thresholds if file is not None else Thresholds()
-    named = file is not None and ("name" in file.model_fields_set or not paths)
-    name = file.name if file is not None and named else name_of(paths)
+    name = _name(file, paths)
     directory = prepare_directory(output_dir or default_directory(name))
     for said in without_effect(file) if file is not None else ():
         console.note(f"note: {said}")
@@ -170,6 +129,15 @@ def diagnose(
         console.out(f"Report: {directory / 'report.html'}")
     if result.verdict == "insufficient_data":
         raise typer.Exit(NOT_ENOUGH_DATA)
+
+
+def _name(file: WorkloadFile | None, paths: Sequence[str]) -> str:
+    """What the traffic is called: as the workload file says, else after the first log."""
+    from slotwise_cli.reading import name_of
+
+    if file is not None and ("name" in file.model_fields_set or not paths):
+        return file.name
+    return name_of(paths)
 
 
 def _made(file: WorkloadFile | None, seed: int) -> Traffic:

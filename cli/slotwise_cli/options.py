@@ -1,4 +1,4 @@
-"""The options that several commands share, each written once."""
+"""The options of the commands, each written once, so that a command's signature is a list."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-_READING = "Reading the log"
-_SERVER = "The server"
+# --- how a command speaks ------------------------------------------------------------------------
 
 Json = Annotated[
     bool,
@@ -32,6 +31,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="No messages or progress on
 NoInput = Annotated[
     bool, typer.Option("--no-input", help="Never ask anything; fail where an answer is needed.")
 ]
+
+# --- the report ----------------------------------------------------------------------------------
+
 Client = Annotated[
     str | None, typer.Option("--client", metavar="NAME", help="For whom the report is.")
 ]
@@ -42,6 +44,8 @@ Formats = Annotated[
     str | None,
     typer.Option("--formats", metavar="LIST", help="Of the report, with commas: html,md."),
 ]
+
+# --- reading a log -------------------------------------------------------------------------------
 
 Logs = Annotated[
     list[str],
@@ -91,4 +95,53 @@ Segment = Annotated[
 AllowTruncated = Annotated[
     bool,
     typer.Option("--allow-truncated", help="Read a gzip file that ends early up to its cut."),
+]
+
+# --- the server and what is asked of it ----------------------------------------------------------
+
+Workload = Annotated[Path, typer.Argument(metavar="WORKLOAD.yaml", help="A workload file.")]
+WorkloadIfAny = Annotated[
+    Path | None,
+    typer.Option("--workload", metavar="FILE", help="A workload file; options go before it."),
+]
+Slots = Annotated[
+    int | None,
+    typer.Option(
+        "--slots", min=1, max=65_536, metavar="N", help="Requests one server runs at once."
+    ),
+]
+MsPerToken = Annotated[
+    float | None,
+    typer.Option("--ms-per-token", metavar="MS", help="Time one output token takes."),
+]
+Replicas = Annotated[
+    int | None,
+    typer.Option("--replicas", min=1, max=10_000, metavar="N", help="Servers behind the balancer."),
+]
+MaxDelayMs = Annotated[
+    float | None,
+    typer.Option(
+        "--max-delay-ms",
+        min=0,
+        metavar="MS",
+        help="How long a batch that is not full waits today; inf: until it is full.",
+    ),
+]
+Serving = Annotated[
+    Literal["self_hosted", "managed_api", "unknown"] | None,
+    typer.Option(
+        "--serving", metavar="self_hosted|managed_api|unknown", help="Who runs the server."
+    ),
+]
+Mode = Annotated[
+    Literal["online", "offline"] | None,
+    typer.Option("--mode", metavar="online|offline", help="Users wait, or a job is to be done."),
+]
+LatencyP95 = Annotated[
+    float | None,
+    typer.Option("--latency-p95-s", metavar="S", help="Objective for 95 % of whole answers."),
+]
+TtftP95 = Annotated[
+    float | None,
+    typer.Option("--ttft-p95-s", metavar="S", help="Objective for 95 % of first tokens."),
 ]

@@ -12,7 +12,7 @@ from slotwise_cli.console import Console
 
 
 def simulate(
-    workload: Annotated[Path, typer.Argument(metavar="WORKLOAD.yaml", help="A workload file.")],
+    workload: options.Workload,
     requests_out: Annotated[
         Path | None,
         typer.Option(

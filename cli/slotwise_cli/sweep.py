@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -21,7 +20,7 @@ FILE = "sweep.parquet"
 
 
 def sweep(
-    workload: Annotated[Path, typer.Argument(metavar="WORKLOAD.yaml", help="A workload file.")],
+    workload: options.Workload,
     engine: Annotated[
         Literal["auto", "local", "ray"] | None,
         typer.Option(

@@ -80,6 +80,13 @@ def test_any_other_run_is_told_by_what_was_given(command: list[str]) -> None:
     )
 
 
+def test_a_delay_without_an_end_is_said() -> None:
+    told = command_of_then([], [fact("max_delay_ms", None), fact("slots", None)])
+    assert told == "slotwise diagnose NEW_LOG --max-delay-ms inf"
+    told = command_of_then([], [fact("max_delay_ms", None, "assumed")])
+    assert told == "slotwise diagnose NEW_LOG"
+
+
 def test_whole_numbers_are_written_out() -> None:
     facts = [fact("slots", 65536.0), fact("replicas", 1234567.0)]
     told = command_of_then([], facts)

@@ -59,6 +59,8 @@ def _given(facts: Sequence[Fact]) -> list[str]:
     options: list[str] = []
     for name in _FROM_FACTS:
         value = values.get(name)
+        if name == "max_delay_ms" and name in values and value is None:
+            value = "inf"  # JSON has no infinity: a delay without a number is one without an end
         if value is not None:
             options += [f"--{name.replace('_', '-')}", _exact(value)]
     return options

@@ -211,6 +211,7 @@ def _reason(value: Values, record: Record, failing: Condition) -> str:
 
 def _request(value: Values, source: str, segments: Labels) -> Request:
     get = value.get
+    aborted = _was_aborted(value)
     return Request(
         source=source,
         output_tokens=_with_reasoning(value),
@@ -236,10 +237,10 @@ def _request(value: Values, source: str, segments: Labels) -> Request:
         stream=get("stream"),
         prefix_hash_ids=get("prefix_hash_ids"),
         span_id=get("span_id"),
-        error_type=_error_type(value),
+        error_type=_error_type(value.get("status")) if aborted else None,
         cache_hit=None if get("cache_hit") is None else False,  # a hit is left out
         truncated=get("finish_reason") in _CUT,
-        aborted=_was_aborted(value),
+        aborted=aborted,
         segments=segments,
     )
 
@@ -269,15 +270,14 @@ def _was_aborted(value: Values) -> bool:
     return told or value.get("finish_reason") in _ABORTED or status in _ABORTED
 
 
-def _error_type(value: Values) -> str | None:
-    """How an answer ended that was cut off: its status, where that is a code or a known word.
+def _error_type(status: Any) -> str | None:
+    """How an answer that was cut off ended: its status, where that is a code or a known word.
 
     An error's own text is never kept: it may quote the prompt.
     """
-    status = str(value.get("status")).strip().lower()
-    if not _was_aborted(value) or not _is_failure(value.get("status"), None):
-        return None
-    return _shared(status) if status in _ABORTED or re.fullmatch(r"-?\d{1,3}", status) else None
+    word = str(status).strip().lower()
+    plain = word in _ABORTED or re.fullmatch(r"-?\d{1,3}", word)
+    return _shared(word) if plain and _is_failure(status, None) else None
 
 
 def _is_failure(status: Any, error: Any) -> bool:

@@ -101,11 +101,12 @@ def resampled_counts(n: int, block: int, resamples: int, rng: np.random.Generato
     lengths = np.full(runs, block)
     lengths[-1] = n - block * (runs - 1)
     # Runs raise the count at their start and lower it after their end, on a ring laid out twice.
-    steps = np.zeros((resamples, 2 * n + 1))
-    at = np.arange(resamples)[:, None]
-    np.add.at(steps, (at, starts), 1)
-    np.add.at(steps, (at, starts + lengths), -1)
-    counts = np.cumsum(steps, axis=1)
+    width = 2 * n + 1
+    at = np.arange(resamples)[:, None] * width + starts
+    raised = np.bincount(at.ravel(), minlength=resamples * width)
+    lowered = np.bincount((at + lengths).ravel(), minlength=resamples * width)
+    steps = (raised - lowered).reshape(resamples, width)
+    counts = np.cumsum(steps, axis=1, dtype=np.float64)
     return counts[:, :n] + counts[:, n : 2 * n]
 
 

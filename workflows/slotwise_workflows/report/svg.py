@@ -21,7 +21,9 @@ _VERSION = "5.20"
 _CONFIG: dict[str, Any] = {
     "aria": False,
     "background": None,
-    "font": "Noto Sans JP, Noto Sans CJK JP, sans-serif",
+    # Only measures text: the page names its own fonts. The renderer brings this one along, so that
+    # it need not search the machine's fonts, and draws alike on every machine.
+    "font": "Liberation Sans",
     "view": {"stroke": None},
     "axis": {
         "labelColor": MUTED,

@@ -44,14 +44,6 @@ def histogram(tokens: Ints) -> tuple[Ints, Ints]:
     return lengths.astype(np.int64), counts.astype(np.int64)
 
 
-def add_histograms(*histograms: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
-    """The histogram of all logs together, from the histogram of each."""
-    lengths, where = np.unique(np.concatenate([h[0] for h in histograms]), return_inverse=True)
-    counts = np.zeros(len(lengths), dtype=np.int64)
-    np.add.at(counts, where, np.concatenate([h[1] for h in histograms]))
-    return lengths, counts
-
-
 def std(tokens: Ints) -> float | None:
     """Standard deviation with ddof 1; None for one request."""
     return float(tokens.std(ddof=1)) if len(tokens) > 1 else None

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from slotwise_sim import Continuous, PerToken, Static, Workload, simulate
 from slotwise_sim.lengths import (
-    add_histograms,
     cv,
     expected_longest,
     gain_bound,
@@ -60,13 +59,6 @@ def test_histogram_counts_what_is_there(tokens: list[int]) -> None:
 def test_huge_lengths_cost_no_memory() -> None:
     lengths, counts = histogram(array([10**15, 1, 10**15]))
     assert (lengths.tolist(), counts.tolist()) == ([1, 10**15], [1, 2])
-
-
-@given(samples, samples)
-def test_the_histogram_of_two_logs_is_the_sum_of_theirs(one: list[int], two: list[int]) -> None:
-    together = add_histograms(histogram(array(one)), histogram(array(two)))
-    for left, right in zip(together, histogram(array(one + two)), strict=True):
-        assert left.tolist() == right.tolist()
 
 
 @given(few_lengths, st.data())

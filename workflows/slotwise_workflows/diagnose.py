@@ -170,7 +170,9 @@ def _figures(studied: Study, rng: np.random.Generator) -> dict[str, Any]:
         if load is None
         else {policy: load.rate_per_s / per_s for policy, per_s in capacity_per_s.items()},
         "servers_needed": {} if load is None else load.servers_needed,
-        "intervals": {} if load is None else {"latency_ratio": load.latency_ratio},
+        "intervals": {}
+        if load is None
+        else {"latency_ratio": load.latency_ratio, **load.replications},
         "what_if": what_if(
             studied.tokens, replayed, server, None if load is None else load.rate_per_s
         ),

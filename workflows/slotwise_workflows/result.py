@@ -259,7 +259,9 @@ class Diagnosis(Record):
         "objectives, by policy; null where none do; empty where not claimed",
     )
     intervals: dict[str, Estimate] = Field(
-        default={}, description="over replications, e.g. latency_ratio, makespan_ratio"
+        default={},
+        description="over replications: latency_ratio (over the assumed facts, too), "
+        "makespan_ratio, idle_share.POLICY, latency_p95_s.POLICY; empty where not claimed",
     )
     what_if: list[WhatIf]
     facts: list[Fact]

@@ -105,6 +105,22 @@ def test_the_articles_hour_is_overloaded() -> None:
     assert hour.waiting.estimate == pytest.approx(1 - 1 / ratio.estimate)
 
 
+def test_the_spread_over_replications_is_that_of_fresh_traffic() -> None:
+    """20,000 fresh traces of the article: idle 63.2-67.6 % and 0.9-4.6 %, makespans 2.64-3.01."""
+    spread = busy(article_workload(), described(max_delay_ms=math.inf)).replications
+    idle, refilled = spread["idle_share.dynamic"], spread["idle_share.continuous"]
+    assert idle.low == pytest.approx(0.632, abs=0.02)
+    assert idle.high == pytest.approx(0.676, abs=0.02)
+    assert refilled.high == pytest.approx(0.046, abs=0.015)
+    makespan = spread["makespan_ratio"]
+    assert makespan.estimate == pytest.approx(326.4 / 120.3, rel=1e-3)
+    assert makespan.low == pytest.approx(2.635, abs=0.15)
+    assert makespan.high == pytest.approx(3.006, abs=0.15)
+    p95 = spread["latency_p95_s.continuous"]
+    assert p95.estimate == pytest.approx(60.26, abs=0.01)
+    assert p95.low < p95.estimate < p95.high
+
+
 def test_an_hour_of_long_answers_weighs_more_than_the_day() -> None:
     """Five hours at one request a second: 20 tokens each, but 200 in the third hour."""
     arrival = np.arange(18_000.0)

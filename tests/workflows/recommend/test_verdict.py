@@ -45,6 +45,7 @@ def load(**changes: Any) -> Load:
         "requests": None,
         "rate_per_s": 2.0,
         "latency_ratio": estimate(1.4, 1.4),
+        "replications": {},
         "overload": estimate(0.5, 0.5),
         "capacity_per_s": {"dynamic": 4.0, "continuous": 8.0},
         "latency_p95_s": {"dynamic": 10.0, "continuous": 5.0},

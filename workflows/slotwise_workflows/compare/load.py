@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slotwise_sim import Dynamic, PerToken, Workload, simulate
-from slotwise_sim.metrics import percentile
-from slotwise_sim.replicate import interval, resample, run_length
+from slotwise_sim.metrics import Figures, figures, percentile
+from slotwise_sim.replicate import interval, replicate
 from slotwise_sim.workload import at_load
 from slotwise_workflows.compare.capacity import sustainable_per_s
 from slotwise_workflows.compare.server import (
@@ -44,6 +44,9 @@ class Load:
         rate_per_s: How many arrive in a second.
         waiting: Fall of the mean latency from batch-at-once to continuous, as a share.
         latency_ratio: The same as mean latency of batch-at-once over that of continuous.
+        replications: Figures at the stated server with their spread over resampled traffic, paired
+            between policies: ``makespan_ratio``, and ``idle_share`` and ``latency_p95_s`` by policy
+            as ``idle_share.dynamic``.
         overload: Offered load over what batch-at-once can sustain.
         capacity_per_s: Requests per second each policy can sustain, all replicas together.
         latency_p95_s: By policy.
@@ -58,6 +61,7 @@ class Load:
     rate_per_s: float
     waiting: Estimate
     latency_ratio: Estimate
+    replications: dict[str, Estimate]
     overload: Estimate
     capacity_per_s: dict[str, float]
     latency_p95_s: dict[str, float]
@@ -97,19 +101,22 @@ def busiest_hour(
     overload = rate / capacity[BATCH_AT_ONCE]
     ratio = _latency_ratio(busy, server)
     outcomes = {policy: server.run(busy, policy) for policy in COMPARED}
+    replayed = {policy: figures(outcome) for policy, outcome in outcomes.items()}
+    drawn = _replications(busy, server, rng)
     ratios = _range(
         ratio,
-        [*_replicated_ratios(busy, server, rng), *(_latency_ratio(busy, at) for at in corners)],
+        [*interval([_ratio(run) for run in drawn]), *(_latency_ratio(busy, at) for at in corners)],
     )
     return Load(
         requests=busy,
         rate_per_s=rate,
         waiting=Estimate(estimate=1 - 1 / ratio, low=1 - 1 / ratios.low, high=1 - 1 / ratios.high),
         latency_ratio=ratios,
+        replications=_spread(replayed, drawn),
         overload=_range(overload, [rate / sustainable(at)[BATCH_AT_ONCE] for at in corners]),
         capacity_per_s=capacity,
-        latency_p95_s={p: percentile(o.end_s - o.arrival_s, 95) for p, o in outcomes.items()},
-        ttft_p95_s={p: percentile(o.first_token_s - o.arrival_s, 95) for p, o in outcomes.items()},
+        latency_p95_s={policy: own["latency_s"]["p95"] for policy, own in replayed.items()},
+        ttft_p95_s={policy: own["ttft_s"]["p95"] for policy, own in replayed.items()},
         adopt_from_load=_adopt_from_load(busy, server, overload, waiting_adopt),
         servers_needed={
             policy: _servers_needed(
@@ -149,15 +156,41 @@ def _latency_ratio(workload: Workload, server: Server) -> float:
     return batch / server.mean_latency_s(workload, "continuous")
 
 
-def _replicated_ratios(
+def _replications(
     busy: Workload, server: Server, rng: np.random.Generator
-) -> tuple[float, float]:
-    """The 95 % interval of the latency ratio over resampled traffic, paired between policies."""
-    replications = max(10, min(REPLICATIONS, REPLICATED_REQUESTS // len(busy)))
-    run = run_length(busy)
-    return interval(
-        [_latency_ratio(resample(busy, rng, run=run), server) for _ in range(replications)]
+) -> list[dict[str, Figures]]:
+    """The busiest hour had it come again: resampled traffic, the same under both policies."""
+    return replicate(
+        busy,
+        {policy: server.policies()[policy] for policy in COMPARED},
+        PerToken(server.ms_per_token),
+        slots=server.slots,
+        replicas=server.replicas,
+        rng=rng,
+        replications=max(10, min(REPLICATIONS, REPLICATED_REQUESTS // len(busy))),
     )
+
+
+def _ratio(run: Mapping[str, Figures]) -> float:
+    """Mean latency of batch-at-once over that of continuous batching."""
+    return run[BATCH_AT_ONCE]["latency_s"]["mean"] / run["continuous"]["latency_s"]["mean"]
+
+
+def _spread(
+    replayed: Mapping[str, Figures], drawn: Sequence[Mapping[str, Figures]]
+) -> dict[str, Estimate]:
+    """Figures of the replay with the middle 95 % of what the replications gave."""
+    runs = [_shown(replayed), *(_shown(run) for run in drawn)]
+    return {name: _range(runs[0][name], interval([r[name] for r in runs[1:]])) for name in runs[0]}
+
+
+def _shown(run: Mapping[str, Figures]) -> dict[str, float]:
+    makespan = {policy: run[policy]["makespan_s"] for policy in COMPARED}
+    return {
+        "makespan_ratio": makespan[BATCH_AT_ONCE] / makespan["continuous"],
+        **{f"idle_share.{policy}": run[policy]["idle_share"] for policy in COMPARED},
+        **{f"latency_p95_s.{policy}": run[policy]["latency_s"]["p95"] for policy in COMPARED},
+    }
 
 
 def _adopt_from_load(

@@ -191,12 +191,22 @@ def _latency(diagnosis: Diagnosis, batch: str, words: Words) -> KeyNumber:
         return _item(words, "numbers.latency", dash, dash, note, "simulated")
     now = diagnosis.policies[batch].latency_s.p95
     after = diagnosis.policies[reading.CONTINUOUS].latency_s.p95
+    spread = [diagnosis.intervals.get(f"latency_p95_s.{p}") for p in (batch, reading.CONTINUOUS)]
+    note = words("numbers.no_interval")
+    if spread[0] is not None and spread[1] is not None:
+        note = words(
+            "numbers.latency_ranges",
+            low=spread[0].low,
+            high=spread[0].high,
+            after_low=spread[1].low,
+            after_high=spread[1].high,
+        )
     return _item(
         words,
         "numbers.latency",
         words.number(now, "seconds"),
         words.number(after, "seconds"),
-        words("numbers.no_interval"),
+        note,
         reading.seconds_label(diagnosis),
     )
 

@@ -55,7 +55,7 @@ def limit_item(words: Words, reason: Reason) -> Item:
         label = "measured"
     elif reason.code in _ASSUMED_LIMITS:
         label = "assumed"
-    elif reason.code == "lengths_drift":
+    elif reason.code in {"lengths_drift", "replay_contradicted"}:
         label = "simulated"
     return Item(
         words.sentence("limit", reason.code, reason.numbers), label, label_word(words, label)
@@ -135,6 +135,8 @@ def why_no_waiting(diagnosis: Diagnosis) -> str:
         return "numbers.no_waiting_data"
     if mode is not None and mode.value == "offline":
         return "numbers.no_waiting_offline"
+    if "replay_contradicted" in limits:
+        return "numbers.no_waiting_replay"
     if "replicas_unknown" in limits or "give_replicas" in {a.code for a in diagnosis.actions}:
         return "numbers.no_waiting_replicas"
     if "closed_loop" in limits:

@@ -19,7 +19,7 @@ from slotwise_workflows.report.words import Words
 from slotwise_workflows.result import P95_REQUESTS, Diagnosis, Provenance, WhatIf
 
 _CHANGE = {"adopt", "conditional", "marginal"}
-_SAY_IT_THEMSELVES = {"arrivals_unknown", "replicas_unknown"}
+_SAY_IT_THEMSELVES = {"arrivals_unknown", "replicas_unknown", "replay_contradicted"}
 
 
 def what_if(diagnosis: Diagnosis, words: Words) -> Section:

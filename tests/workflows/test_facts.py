@@ -101,6 +101,25 @@ def test_requests_in_flight_bound_the_slots_that_were_used() -> None:
     assert facts.loop.value == "open"
 
 
+def test_requests_that_generate_at_once_hold_a_slot_each() -> None:
+    """Twenty slots always busy and a queue before them: the log shows twenty first tokens out."""
+    workload = article_workload(requests=3000)
+    outcome = simulate(workload, Continuous(), PerToken(16.0), slots=20)
+    made = made_traffic(workload, format_id="made")
+    log = replace(
+        made,
+        table=made.table.with_columns(
+            pl.Series("e2e_latency", outcome.end_s - outcome.arrival_s),
+            pl.Series(
+                "gen_ai.response.time_to_first_chunk", outcome.first_token_s - outcome.arrival_s
+            ),
+        ),
+    )
+    slots = gather(log, Given()).slots
+    assert (slots.low, slots.value, slots.basis) == (20, 20, "decoding_at_once")
+    assert slots.high >= 20
+
+
 def in_a_loop(users: int, pause_s: float, requests: int = 400) -> Traffic:
     """Users who each ask again `pause_s` after their answer; 8 ms a token, a slot for each."""
     tokens = article_workload().output_tokens[:requests]

@@ -161,7 +161,9 @@ def _figures(studied: Study, rng: np.random.Generator) -> dict[str, Any]:
         "gain": evidence.gain,
         "drift": _less(evidence.bound, evidence.gain) if ordered else None,
         "waiting": None if load is None else load.waiting,
-        "gain_bound": gain_bounds(studied.tokens, stated_slots(len(studied.tokens)), rng),
+        "gain_bound": gain_bounds(
+            studied.tokens, stated_slots(len(studied.tokens), server.slots), rng
+        ),
         "idle_share": {policy: own.idle_share for policy, own in policies.items()},
         "replay": "backlog" if load is None else "arrivals",
         "policies": policies,

@@ -167,7 +167,7 @@ def _mode(traffic: Traffic, given: Given) -> Known[Literal["online", "offline", 
 
 @dataclass(frozen=True, slots=True)
 class _InFlight:
-    """Requests in flight over time.
+    """How many requests are at once in some stage of their service, over time.
 
     Attributes:
         highest: The most, but for `CAP_HELD` of the busy time.
@@ -179,18 +179,36 @@ class _InFlight:
 
 
 def _in_flight(traffic: Traffic) -> _InFlight | None:
-    """Requests in flight over time, from starts and latencies; None without them."""
+    """Requests between arrival and answer; None without latencies."""
+    return _at_once(traffic, pl.lit(0.0))
+
+
+def _decoding(traffic: Traffic) -> _InFlight | None:
+    """Requests between their first and their last token; None without first tokens."""
+    return _at_once(traffic, pl.col("gen_ai.response.time_to_first_chunk"))
+
+
+def _at_once(traffic: Traffic, after_s: pl.Expr) -> _InFlight | None:
+    """How many requests are at once in what begins so long after their arrival.
+
+    None where arrivals are unknown or fewer than nine in ten requests have their times.
+    """
     if traffic.clock is None:
         return None
-    timed = traffic.table.select("start_time", "e2e_latency").drop_nulls()
+    timed = (
+        traffic.table.select("start_time", "e2e_latency", after=after_s)
+        .drop_nulls()
+        .filter(pl.col("after") <= pl.col("e2e_latency"))
+    )
     if timed.height < 0.9 * traffic.table.height:
         return None
-    start = timed["start_time"].to_numpy().astype(np.int64)
-    end = start + np.rint(timed["e2e_latency"].to_numpy() * 1e9).astype(np.int64)
+    arrival = timed["start_time"].to_numpy().astype(np.int64)
+    start = arrival + np.rint(timed["after"].to_numpy() * 1e9).astype(np.int64)
+    end = arrival + np.rint(timed["e2e_latency"].to_numpy() * 1e9).astype(np.int64)
     times = np.concatenate((end, start))
     change = np.concatenate((np.full(len(end), -1), np.full(len(start), 1)))
     order = np.lexsort((change, times))  # ends before starts at one instant
-    level = np.cumsum(change[order])
+    level = np.maximum(np.cumsum(change[order]), 0)  # one that takes no time ends first
     held = np.diff(times[order], append=times[order][-1:])
     time_at = np.bincount(level, weights=held)
     busy = time_at[1:].sum()
@@ -232,7 +250,12 @@ def _slots(traffic: Traffic, given: Given, in_flight: _InFlight | None) -> Range
     # Many slots need many batches of them, or the sample says nothing about them.
     high = min(high, max(value, len(traffic) // FEWEST_BATCHES))
     low, value, high = (min(slots, high, len(traffic)) for slots in (low, value, high))
-    return Range(low, value, high, "estimated" if basis == "in_flight" else "assumed", basis)
+    decoding = _decoding(traffic)
+    if decoding is not None and low < decoding.highest <= len(traffic) // FEWEST_BATCHES:
+        # Each request that generates holds a slot: so many there are at least.
+        low = decoding.highest
+        value, high, basis = max(value, low), max(high, low), "decoding_at_once"
+    return Range(low, value, high, "assumed" if basis == "assumed_range" else "estimated", basis)
 
 
 def _ms_per_token(traffic: Traffic, given: Given) -> Range:

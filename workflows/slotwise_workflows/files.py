@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,6 +50,34 @@ def replacing(path: Path) -> Iterator[Path]:
         raise _cannot_write(path, error, what="cannot be written") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def staged(directory: Path) -> Iterator[Path]:
+    """A folder to write several files to; once the block ends well, all take their places.
+
+    They are moved one after the other, within moments. If the block raises, Ctrl-C included,
+    ``directory`` keeps what it held.
+
+    Args:
+        directory: An existing directory; files and folders of the same names are replaced.
+
+    Raises:
+        InputError: The place cannot be written.
+    """
+    stage = directory / f".{secrets.token_hex(6)}.tmp"
+    try:
+        stage.mkdir()
+        yield stage
+        for path in sorted(stage.iterdir()):
+            target = directory / path.name
+            if target.is_dir():
+                shutil.rmtree(target)
+            path.replace(target)
+    except OSError as error:
+        raise _cannot_write(directory, error, what="cannot be written") from None
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
 
 
 def write_file(path: Path, content: bytes) -> Path:

@@ -13,10 +13,11 @@ from typing import Any, Literal
 
 from slotwise_workflows.diagnose import diagnose
 from slotwise_workflows.events import Artifact, OnEvent, Progress, StepFinished, StepStarted, ignore
+from slotwise_workflows.files import staged
 from slotwise_workflows.given import Given
 from slotwise_workflows.provenance import provenance
 from slotwise_workflows.recommend.thresholds import Thresholds
-from slotwise_workflows.report import Branding, write_report
+from slotwise_workflows.report import FORMATS, Branding, write_report
 from slotwise_workflows.result import Result
 from slotwise_workflows.run_directory import write_result, write_traffic
 from slotwise_workflows.traffic import ReadOptions, Traffic, read_traffic
@@ -80,15 +81,16 @@ def run_diagnose(
         )
 
     with _step("report", on_event):
-        for path in write_traffic(traffic, output_dir):
-            on_event(Artifact("report", path))
-        for path in write_report(
-            result, output_dir, language=language, formats=formats, branding=branding
-        ):
-            on_event(Artifact("report", path))
-        # Last, so that a directory with a new result.json also holds the report it belongs to.
-        for path in write_result(result, output_dir):
-            on_event(Artifact("report", path))
+        with staged(output_dir) as stage:
+            written = [
+                *write_traffic(traffic, stage),
+                *write_report(result, stage, language=language, formats=formats, branding=branding),
+                *write_result(result, stage),
+            ]
+        for name in set(FORMATS) - set(formats):  # of an earlier run: not of this result
+            (output_dir / f"report.{name}").unlink(missing_ok=True)
+        for path in written:
+            on_event(Artifact("report", output_dir / path.relative_to(stage)))
     return result
 
 

@@ -203,6 +203,7 @@ class Timeline(Record):
     start_s: float
     span_s: float
     slots: int
+    drawn_slots: int = Field(description="slots 0 to drawn_slots - 1 have their bars here")
     batch: str = Field(description="the batch-at-once policy shown")
     static: list[Occupancy]
     continuous: list[Occupancy]

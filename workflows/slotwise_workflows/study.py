@@ -10,7 +10,7 @@ from slotwise_sim import Workload
 from slotwise_sim.workload import Ints, all_at_once
 from slotwise_workflows.compare.capacity import Capacity, capacity
 from slotwise_workflows.compare.load import Load, busiest_hour, shared_batches
-from slotwise_workflows.compare.server import Server, stated_server
+from slotwise_workflows.compare.server import BATCH_AT_ONCE, Server, stated_server
 from slotwise_workflows.facts import Facts, gather
 from slotwise_workflows.given import Given
 from slotwise_workflows.measure.arrivals import arrival_figures
@@ -21,6 +21,11 @@ from slotwise_workflows.measure.segments import segmentations
 from slotwise_workflows.recommend.evidence import Evidence
 from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.traffic.model import Traffic
+
+# Latencies are compared where so many requests have one; a replay that is so many times slower
+# than the log is not of the same server.
+MOSTLY_TIMED = 0.9
+CONTRADICTS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +68,27 @@ def study(traffic: Traffic, given: Given, thresholds: Thresholds, seed: int) -> 
         if found is not None and _replayable(traffic, facts)
         else None
     )
+    contradicted = None if load is None else _contradiction(traffic, load)
+    if contradicted is not None:
+        load = None  # it is not this server whose users wait
     return Study(
         traffic=traffic,
         tokens=tokens,
         server=stated_server(facts),
-        replayed=all_at_once(workload) if load is None else load.requests,
-        evidence=_evidence(traffic, tokens, facts, found, load, objectives, thresholds, rng),
+        replayed=_backlog(traffic, workload, rng) if load is None else load.requests,
+        evidence=_evidence(
+            traffic, tokens, facts, found, load, contradicted, objectives, thresholds, rng
+        ),
+    )
+
+
+def _backlog(traffic: Traffic, workload: Workload, rng: np.random.Generator) -> Workload:
+    """All requests at once: in order of arrival, or drawn at random where no order is known."""
+    if traffic.clock is not None:
+        return all_at_once(workload)
+    drawn = rng.permutation(len(workload))
+    return Workload(
+        np.zeros(len(workload)), workload.output_tokens[drawn], workload.prompt_tokens[drawn]
     )
 
 
@@ -84,6 +104,19 @@ def _replayable(traffic: Traffic, facts: Facts) -> bool:
     )
 
 
+def _contradiction(traffic: Traffic, load: Load) -> tuple[float, float] | None:
+    """The log's own mean latency and the replay's, where users wait far less than the replay says.
+
+    A server of more replicas, a faster pace, or one that batches continuously already: nothing
+    that is simulated for the server described is true of it.
+    """
+    measured = traffic.table["e2e_latency"].drop_nulls()
+    if len(measured) < len(traffic) * MOSTLY_TIMED:
+        return None
+    told, replayed = float(measured.to_numpy().mean()), load.latency_mean_s[BATCH_AT_ONCE]
+    return (told, replayed) if told * CONTRADICTS < replayed else None
+
+
 def _objectives(given: Given) -> dict[str, float]:
     limits = {"latency": given.latency_p95_s, "ttft": given.ttft_p95_s}
     return {name: limit for name, limit in limits.items() if limit is not None}
@@ -95,6 +128,7 @@ def _evidence(
     facts: Facts,
     found: Capacity | None,
     load: Load | None,
+    contradicted: tuple[float, float] | None,
     objectives: dict[str, float],
     thresholds: Thresholds,
     rng: np.random.Generator,
@@ -115,6 +149,7 @@ def _evidence(
             else None
         ),
         load=load,
+        contradicted=contradicted,
         arrivals=arrival_figures(traffic),
         segments=segmentations(traffic, rng),
         prefix_share=repeated_prefix_share(traffic),

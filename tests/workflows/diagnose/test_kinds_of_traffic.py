@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from slotwise_sim import Dynamic, PerToken, Workload, simulate
 from slotwise_workflows.given import Given
 from slotwise_workflows.result import Diagnosis, Reason, Result
 from slotwise_workflows.traffic.model import Traffic
@@ -123,7 +124,7 @@ def test_lengths_that_drift_gain_nothing_in_order(make: Make, ask: Ask) -> None:
     arrival = np.arange(0, 7200, 1.0)
     tokens = np.where(arrival < 3600, 10, 500)
     result = ask(make(arrival, tokens))
-    assert deciding(result) == ("no_gain", "even_lengths")
+    assert deciding(result) == ("no_gain", "neighbours_alike")
     assert result.gain is not None
     assert result.gain.estimate == pytest.approx(1.0, abs=0.02)
     assert result.gain_bound["8"].estimate == pytest.approx(1.95, abs=0.01)
@@ -170,6 +171,53 @@ def test_a_closed_loop_hides_the_load(make: Make, ask: Ask, rng: Rng) -> None:
     assert result.waiting is None
     limit = next(reason for reason in result.limits if reason.code == "closed_loop")
     assert limit.numbers == {"in_flight": 12}
+
+
+@pytest.mark.parametrize("slots", [1, 3, 128, 256, 300])
+def test_any_number_of_slots_ends_with_a_picture(
+    make: Make, ask: Ask, rng: Rng, slots: int
+) -> None:
+    log = make(poisson(rng, 10, 2000), varied(rng, 2000))
+    result = ask(log, Given(slots=slots, ms_per_token=20, replicas=1))
+    assert result.timeline is not None
+    assert result.timeline.drawn_slots == min(slots, 32)
+    bars = result.timeline.static + result.timeline.continuous
+    assert 0 < len(bars) <= 480
+    assert max(bar.slot for bar in bars) < result.timeline.drawn_slots
+    assert str(slots) in result.gain_bound
+
+
+def test_a_server_that_answers_sooner_is_not_the_one_described(
+    make: Make, ask: Ask, rng: Rng
+) -> None:
+    """The log's users wait 3 s; batches of eight would be overloaded and keep them for minutes."""
+    tokens = varied(rng, 3000)
+    log = make(poisson(rng, 6, 3000), tokens, columns={"e2e_latency": list(tokens * 0.012 + 0.3)})
+    result = ask(log, Given(slots=8, ms_per_token=12, replicas=1, latency_p95_s=20))
+    assert result.waiting is None
+    assert result.reasons[0].code == "gain_lengths_only"
+    assert result.confidence == "low"
+    limit = result.limits[0]
+    assert limit.code == "replay_contradicted"
+    assert limit.numbers["measured"] == pytest.approx(float((tokens * 0.012 + 0.3).mean()))
+
+
+def test_a_log_of_the_server_described_is_not_contradicted(make: Make, ask: Ask, rng: Rng) -> None:
+    arrival, tokens = poisson(rng, 2, 2000), varied(rng, 2000)
+    workload = Workload(arrival, tokens.astype(np.int64), np.zeros(2000, dtype=np.int64))
+    logged = simulate(workload, Dynamic(0.0), PerToken(10.0), slots=8)
+    log = make(arrival, tokens, columns={"e2e_latency": list(logged.end_s - logged.arrival_s)})
+    result = ask(log, EIGHT_SLOTS)
+    assert result.waiting is not None
+    assert "replay_contradicted" not in codes(result.limits)
+
+
+def test_without_an_order_batches_are_drawn_at_random(make: Make, ask: Ask) -> None:
+    """A table sorted by length has no arrivals; its neighbours say nothing about batches."""
+    result = ask(make(None, np.sort(np.tile([40, 80, 120, 900], 200))), Given(slots=8))
+    assert result.gain is not None
+    batches = result.policies["dynamic"].makespan_s / result.policies["continuous"].makespan_s
+    assert batches == pytest.approx(result.gain.estimate, rel=0.1)
 
 
 def test_one_caller_at_a_time_has_nothing_to_batch(make: Make, ask: Ask, rng: Rng) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from slotwise_workflows.compare.load import Load
 from slotwise_workflows.facts import Facts, Known, Range
 from slotwise_workflows.recommend import codes
+from slotwise_workflows.recommend.advice import _ACTION_NUMBERS, NEXT_ACTIONS
 from slotwise_workflows.recommend.evidence import Evidence
 from slotwise_workflows.recommend.recommendation import recommend
 from slotwise_workflows.recommend.thresholds import Thresholds
@@ -48,6 +49,7 @@ def load(**changes: Any) -> Load:
         "replications": {},
         "overload": estimate(0.5, 0.5),
         "capacity_per_s": {"dynamic": 4.0, "continuous": 8.0},
+        "latency_mean_s": {"dynamic": 5.0, "continuous": 2.0},
         "latency_p95_s": {"dynamic": 10.0, "continuous": 5.0},
         "ttft_p95_s": {"dynamic": 4.0, "continuous": 1.0},
         "adopt_from_load": 1.5,
@@ -67,6 +69,7 @@ def evidence(**changes: Any) -> Evidence:
         "overlapped": True,
         "shared": 0.9,
         "load": load(),
+        "contradicted": None,
         "arrivals": None,
         "segments": {},
         "prefix_share": None,
@@ -104,12 +107,21 @@ def offline() -> Facts:
         (evidence(shared=0.05), "adopt", "gain_waiting"),
         (evidence(shared=0.0, facts=offline()), "adopt", "gain_offline"),
         (evidence(gain=estimate(1.0, 1.09)), "conditional", "waiting_only"),
+        (evidence(gain=estimate(1.0, 1.09), load=None), "no_gain", "neighbours_alike"),
         (
-            evidence(gain=estimate(1.0, 1.09), load=load(waiting=estimate(0.05, 0.3))),
+            evidence(
+                gain=estimate(1.0, 1.09),
+                bound=estimate(1.0, 1.09),
+                load=load(waiting=estimate(0.05, 0.3)),
+            ),
             "no_gain",
             "even_lengths",
         ),
-        (evidence(gain=estimate(1.0, 1.09), load=None), "no_gain", "even_lengths"),
+        (
+            evidence(gain=estimate(1.0, 1.09), bound=estimate(1.0, 1.2), load=None),
+            "no_gain",
+            "even_lengths",
+        ),
         (evidence(load=None), "adopt", "gain_lengths_only"),
         (evidence(load=load(overload=estimate(1.0, 1.2))), "adopt", "gain_overload"),
         (evidence(objectives={"latency": 9.0}), "adopt", "gain_objective"),
@@ -140,6 +152,35 @@ def offline() -> Facts:
 def test_each_row(case: Evidence, verdict: str, reason: str) -> None:
     decision = decide(case, T)
     assert (decision.verdict, decision.reasons[0].code) == (verdict, reason)
+
+
+@pytest.mark.parametrize(
+    ("known", "reason", "action"),
+    [
+        (
+            {"serving": Known("managed_api", "estimated", "model_name")},
+            "managed_api",
+            "use_provider_levers",
+        ),
+        (
+            {"batches_already": Known(True, "estimated", "engine_signature")},
+            "batches_continuously",
+            "tune_engine",
+        ),
+    ],
+)
+def test_nobody_is_sent_to_collect_what_would_change_nothing(
+    known: dict[str, Any], reason: str, action: str
+) -> None:
+    advice = recommend(evidence(requests=20, facts=facts(**known)), T)
+    assert advice.verdict == "insufficient_data"
+    assert reason in {own.code for own in advice.reasons}
+    assert [own.code for own in advice.actions] == [action]
+
+
+def test_every_action_knows_its_numbers() -> None:
+    assert set(_ACTION_NUMBERS) == set(codes.ACTIONS)
+    assert {code for found in NEXT_ACTIONS.values() for code in found} <= set(codes.ACTIONS)
 
 
 def test_an_interval_of_everything_asks_for_batches_not_for_millions() -> None:

@@ -49,6 +49,7 @@ class Load:
             as ``idle_share.dynamic``.
         overload: Offered load over what batch-at-once can sustain.
         capacity_per_s: Requests per second each policy can sustain, all replicas together.
+        latency_mean_s: By policy.
         latency_p95_s: By policy.
         ttft_p95_s: By policy.
         adopt_from_load: Times today's load at which a capacity gain becomes worth having:
@@ -64,6 +65,7 @@ class Load:
     replications: dict[str, Estimate]
     overload: Estimate
     capacity_per_s: dict[str, float]
+    latency_mean_s: dict[str, float]
     latency_p95_s: dict[str, float]
     ttft_p95_s: dict[str, float]
     adopt_from_load: float
@@ -115,6 +117,7 @@ def busiest_hour(
         replications=_spread(replayed, drawn),
         overload=_range(overload, [rate / sustainable(at)[BATCH_AT_ONCE] for at in corners]),
         capacity_per_s=capacity,
+        latency_mean_s={policy: own["latency_s"]["mean"] for policy, own in replayed.items()},
         latency_p95_s={policy: own["latency_s"]["p95"] for policy, own in replayed.items()},
         ttft_p95_s={policy: own["ttft_s"]["p95"] for policy, own in replayed.items()},
         adopt_from_load=_adopt_from_load(busy, server, overload, waiting_adopt),

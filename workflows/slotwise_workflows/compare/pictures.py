@@ -19,7 +19,9 @@ from slotwise_workflows.measure.arrivals import busiest_window
 from slotwise_workflows.result import Occupancy, Timeline, WhatIf
 
 PICTURE_SPAN_S = 60.0
-# More bars than this cannot be told apart on a page; the window is halved until they can.
+# More than this cannot be told apart on a page: of more slots the first are drawn, and the window
+# is halved until the bars can be told apart.
+MOST_DRAWN_SLOTS = 32
 MOST_BARS = 240
 WHAT_IF_LOADS = (0.5, 1.0, 2.0)
 
@@ -41,15 +43,19 @@ def timeline(workload: Workload, server: Server, *, assumed_pace: bool) -> Timel
     window = busiest_window(one, PICTURE_SPAN_S)
     start = float(one.arrival_s.min()) + window.start_s
     span = min(PICTURE_SPAN_S, float(static.held_until_s.max()) - start)
-    while max(_held(outcome, start, span).sum() for outcome in (static, continuous)) > MOST_BARS:
+    drawn = min(server.slots, MOST_DRAWN_SLOTS)
+    bars = [_bars(outcome, start, span, drawn) for outcome in (static, continuous)]
+    while max(len(own) for own in bars) > MOST_BARS:
         span /= 2
+        bars = [_bars(outcome, start, span, drawn) for outcome in (static, continuous)]
     return Timeline(
         start_s=start,
         span_s=span,
         slots=server.slots,
+        drawn_slots=drawn,
         batch=BATCH_AT_ONCE,
-        static=_bars(static, start, span),
-        continuous=_bars(continuous, start, span),
+        static=bars[0],
+        continuous=bars[1],
         idle_slot_s={
             "static": _idle(static, start, span),
             "continuous": _idle(continuous, start, span),
@@ -106,26 +112,16 @@ def _point(
     )
 
 
-def _held(
-    outcome: Outcome, start_s: float, span_s: float
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which requests hold a slot at some time within the window; shape (n,)."""
-    held: np.ndarray[tuple[int], np.dtype[np.bool_]] = (outcome.start_s < start_s + span_s) & (
-        outcome.held_until_s > start_s
-    )
-    return held
-
-
-def _bars(outcome: Outcome, start_s: float, span_s: float) -> list[Occupancy]:
-    held = _held(outcome, start_s, span_s)
+def _bars(outcome: Outcome, start_s: float, span_s: float, drawn: int) -> list[Occupancy]:
+    """Every request that holds one of the first slots at some time within the window."""
+    held = (outcome.start_s < start_s + span_s) & (outcome.held_until_s > start_s)
     slot = slot_of(outcome.start_s[held], outcome.held_until_s[held])
-    clipped = (
-        np.clip(times[held] - start_s, 0.0, span_s)
-        for times in (outcome.start_s, outcome.own_end_s, outcome.held_until_s)
-    )
+    times = (outcome.start_s, outcome.own_end_s, outcome.held_until_s)
+    clipped = (np.clip(own[held] - start_s, 0.0, span_s) for own in times)
     return [
         Occupancy(slot=int(s), start_s=float(a), own_end_s=float(b), held_until_s=float(c))
         for s, a, b, c in zip(slot, *clipped, strict=True)
+        if s < drawn
     ]
 
 

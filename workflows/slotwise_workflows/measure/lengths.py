@@ -32,9 +32,9 @@ def length_figures(tokens: Ints) -> LengthFigures:
     )
 
 
-def stated_slots(requests: int) -> tuple[int, ...]:
-    """The slots for which a sample of this size has a bound at all."""
-    return tuple(slots for slots in BOUND_SLOTS if slots <= requests)
+def stated_slots(requests: int, *also: int) -> tuple[int, ...]:
+    """The slots for which a sample of this size has a bound, those named besides among them."""
+    return tuple(sorted(slots for slots in {*BOUND_SLOTS, *also} if slots <= requests))
 
 
 def gain_bounds(

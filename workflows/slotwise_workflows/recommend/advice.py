@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from statistics import NormalDist
 
 from slotwise_workflows.recommend.evidence import Evidence
@@ -20,7 +20,7 @@ APART_FROM = 0.5
 # What to do after a decision, by its deciding reason, else by its verdict; those that do not apply
 # to the evidence are left out.
 NEXT_ACTIONS: Mapping[str, tuple[str, ...]] = {
-    "too_few_requests": ("collect_requests",),
+    "too_few_requests": ("use_provider_levers", "tune_engine", "collect_requests"),
     "interval_wide": ("collect_requests", "give_slots", "give_replicas"),
     "slots_decide": ("give_slots", "give_replicas"),
     "low_load": ("set_max_delay", "keep_server"),
@@ -35,17 +35,21 @@ NEXT_ACTIONS: Mapping[str, tuple[str, ...]] = {
 }
 
 # Limits that could turn the verdict over by themselves.
-_SEVERE = frozenset({"biased_missing", "bench_load", "few_requests", "prefill_not_counted"})
+_SEVERE = frozenset(
+    {"replay_contradicted", "biased_missing", "bench_load", "few_requests", "prefill_not_counted"}
+)
 
 
 def limits(e: Evidence) -> list[Reason]:
     """What keeps the confidence down, the gravest first."""
     facts = e.facts
     found: list[Reason | None] = [
+        _contradicted(e),
         _if("biased_missing" in _flag_names(e), "biased_missing"),
         _if(e.bench, "bench_load"),
         _prefill(e),
         _if(e.requests < P99_REQUESTS, "few_requests", requests=e.requests),
+        _if(_batching_unknown(e), "batching_unknown"),
         _if(e.arrivals is None and facts.mode.value != "offline", "arrivals_unknown"),
         _if(e.arrivals is not None and facts.replicas.value is None, "replicas_unknown"),
         _if(facts.replicas.source == "assumed" and e.load is not None, "replicas_assumed"),
@@ -102,39 +106,54 @@ def variation(e: Evidence) -> Reason:
 
 
 def actions(decision: Decision, e: Evidence, t: Thresholds) -> list[Reason]:
-    """What to do, the next action first: the first of `NEXT_ACTIONS` that fits the decision."""
+    """What to do, the next action first: those of `NEXT_ACTIONS` that apply."""
     codes = NEXT_ACTIONS.get(decision.reasons[0].code) or NEXT_ACTIONS[decision.verdict]
-    return [
+    found = [
         Reason(code=code, numbers=numbers)
         for code in codes
-        if (numbers := _action_numbers(code, decision, e, t)) is not None
+        if (numbers := _ACTION_NUMBERS[code](decision, e, t)) is not None
     ]
+    settled = len(decision.reasons) > 1 and decision.reasons[0].code == "too_few_requests"
+    return [own for own in found if not (settled and own.code == "collect_requests")]
 
 
-def _action_numbers(
-    code: str, decision: Decision, e: Evidence, t: Thresholds
-) -> dict[str, float | int | str | None] | None:
-    """The numbers of an action's sentence, or None where the action does not apply."""
-    facts = e.facts
-    match code:
-        case "collect_requests":
-            short = max(1, max(t.min_requests, int(facts.slots.value)) - e.requests)
-            wide = decision.reasons[0].code == "interval_wide"
-            return {"more_requests": requests_to_settle(e, t) if wide else short}
-        case "give_slots":
-            return {} if not facts.slots.exact else None
-        case "give_replicas":
-            return {} if e.arrivals is not None and facts.replicas.value is None else None
-        case "probe_endpoint":
-            return {} if facts.serving.value == "unknown" and not e.bench else None
-        case "pilot":
-            return {"replicas": facts.replicas.value or 1, "slots": int(facts.slots.value)}
-        case "measure_after":
-            return None if e.gain is None else {"low": e.gain.low, "high": e.gain.high}
-        case "watch_load":
-            return {"rate": decision.reasons[0].numbers["rate"]}
-        case _:
-            return {}
+Numbers = dict[str, float | int | str | None]
+
+
+def _more_requests(decision: Decision, e: Evidence, t: Thresholds) -> Numbers:
+    if decision.reasons[0].code == "interval_wide":
+        return {"more_requests": requests_to_settle(e, t)}
+    needed = max(t.min_requests, int(e.facts.slots.value))
+    return {"more_requests": max(1, needed - e.requests)}
+
+
+def _pilot(_: Decision, e: Evidence, __: Thresholds) -> Numbers:
+    return {"replicas": e.facts.replicas.value or 1, "slots": int(e.facts.slots.value)}
+
+
+def _measure_after(_: Decision, e: Evidence, __: Thresholds) -> Numbers | None:
+    return None if e.gain is None else {"low": e.gain.low, "high": e.gain.high}
+
+
+def _when(applies: Callable[[Evidence], bool]) -> Callable[..., Numbers | None]:
+    """An action without numbers that only some evidence calls for."""
+    return lambda _, e, __: {} if applies(e) else None
+
+
+# The numbers of each action's sentence, or None where the action does not apply.
+_ACTION_NUMBERS: Mapping[str, Callable[[Decision, Evidence, Thresholds], Numbers | None]] = {
+    "collect_requests": _more_requests,
+    "pilot": _pilot,
+    "measure_after": _measure_after,
+    "watch_load": lambda d, _, __: {"rate": d.reasons[0].numbers["rate"]},
+    "give_slots": _when(lambda e: not e.facts.slots.exact),
+    "give_replicas": _when(lambda e: e.arrivals is not None and e.facts.replicas.value is None),
+    "probe_endpoint": _when(lambda e: _batching_unknown(e) and not e.bench),
+    "use_provider_levers": _when(lambda e: e.facts.serving.value == "managed_api"),
+    "tune_engine": _when(lambda e: e.facts.batches_already.value),
+    "set_max_delay": _when(lambda _: True),
+    "keep_server": _when(lambda _: True),
+}
 
 
 def alternatives(decision: Decision, e: Evidence) -> list[Reason]:
@@ -160,9 +179,9 @@ def flips(decision: Decision, e: Evidence, t: Thresholds) -> list[Reason]:
         return []
     code = decision.reasons[0].code
     found: list[Reason] = []
-    if code in {"even_lengths", "waiting_only"}:
+    if code in {"even_lengths", "neighbours_alike", "waiting_only"}:
         found = [_flip_cv(t.none_below, e, gain=e.gain.high)]
-    elif decision.verdict in {"adopt", "marginal", "insufficient_data"} or code == "from_load":
+    elif decision.verdict in {"adopt", "marginal"} or code == "from_load":
         found = [_flip_cv(t.adopt_from, e, gain=e.gain.low)]
     if e.load is not None and code == "from_load":
         times = e.load.adopt_from_load
@@ -196,6 +215,20 @@ def _if(applies: bool, code: str, **numbers: float | int | str | None) -> Reason
 
 def _flag_names(e: Evidence) -> set[str]:
     return {flag.split(":")[0] for flag in e.flags}
+
+
+def _contradicted(e: Evidence) -> Reason | None:
+    if e.contradicted is None:
+        return None
+    measured, simulated = e.contradicted
+    return Reason(
+        code="replay_contradicted", numbers={"measured": measured, "simulated": simulated}
+    )
+
+
+def _batching_unknown(e: Evidence) -> bool:
+    """Whether nothing tells how the server batches; a delay that was given describes batches."""
+    return e.facts.batches_already.source == "assumed" and e.facts.max_delay_ms.source != "given"
 
 
 def _short_window(e: Evidence) -> Reason | None:

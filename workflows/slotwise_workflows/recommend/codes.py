@@ -19,6 +19,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
     "one_caller": (),
     "waiting_only": ("gain", "waiting"),
     "even_lengths": ("gain_high",),
+    "neighbours_alike": ("gain_high", "gain_bound"),
     "gain_offline": ("gain", "low", "high"),
     "gain_lengths_only": ("gain", "low", "high"),
     "gain_overload": ("gain", "low", "high", "utilisation"),
@@ -36,6 +37,8 @@ REASONS: Mapping[str, tuple[str, ...]] = {
 
 # What keeps the confidence down, and risks.
 LIMITS: Mapping[str, tuple[str, ...]] = {
+    "replay_contradicted": ("measured", "simulated"),
+    "batching_unknown": (),
     "short_window": ("hours",),
     "slots_assumed": ("low", "high"),
     "time_per_token_assumed": ("low", "high"),
@@ -103,6 +106,7 @@ BASES: tuple[str, ...] = (
     "latency_envelope",
     "decode_time",
     "in_flight",
+    "decoding_at_once",
     "log_format",
     "model_name",
     "provider",

@@ -26,6 +26,8 @@ class Evidence:
         shared: Largest share of requests that share a batch at `Thresholds.shared_at_load` times
             today's load, over the assumed times per token; None where arrivals are unknown.
         load: The busiest hour; None where times cannot be replayed.
+        contradicted: Mean latency of the busiest hour as the log has it and as the replay of
+            batch-at-once has it, in seconds, where the two cannot be the same server; else None.
         arrivals: How requests arrive; None where unknown.
         segments: The log split by the columns the user named.
         prefix_share: Share of prompt tokens that repeat an earlier prefix; None where the log does
@@ -47,6 +49,7 @@ class Evidence:
     overlapped: bool | None
     shared: float | None
     load: Load | None
+    contradicted: tuple[float, float] | None
     arrivals: ArrivalFigures | None
     segments: dict[str, Segmentation]
     prefix_share: float | None

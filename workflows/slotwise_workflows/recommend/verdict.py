@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from slotwise_workflows.facts import FEWEST_BATCHES
 from slotwise_workflows.recommend.evidence import Evidence
@@ -36,11 +36,18 @@ def _too_few(e: Evidence, t: Thresholds) -> Decision | None:
     needed = max(t.min_requests, int(e.facts.slots.value))
     if e.requests >= needed and e.gain is not None:
         return None
-    return _decision(
+    decision = _decision(
         "insufficient_data",
         "too_few_requests",
         requests=e.requests,
         needed=max(needed, e.requests + 1),
+    )
+    # More requests would not change what these rows say, so nobody need collect them.
+    settled = _managed(e, t) or (_already(e, t) if e.gain is not None else None)
+    return (
+        decision
+        if settled is None
+        else replace(decision, reasons=(*decision.reasons, *settled.reasons))
     )
 
 
@@ -79,6 +86,11 @@ def _even(e: Evidence, t: Thresholds) -> Decision | None:
     if e.load is not None and e.load.waiting.low >= t.waiting_fall:
         return _decision(
             "conditional", "waiting_only", gain=gain.estimate, waiting=e.load.waiting.estimate
+        )
+    bound = e.bound
+    if bound is not None and bound.low >= t.none_below:
+        return _decision(
+            "no_gain", "neighbours_alike", gain_high=gain.high, gain_bound=bound.estimate
         )
     return _decision("no_gain", "even_lengths", gain_high=gain.high)
 

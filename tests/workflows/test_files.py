@@ -1,0 +1,52 @@
+"""Files that are whole or not there, one by one and as a set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from slotwise_workflows.errors import InputError
+from slotwise_workflows.files import staged
+
+
+def content(directory: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(directory)): path.read_text()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "result").write_text("old")
+    (tmp_path / "tables" / "a").write_text("old")
+    (tmp_path / "notes").write_text("mine")
+    return tmp_path
+
+
+def test_a_set_of_files_takes_its_place_at_once(old: Path) -> None:
+    with staged(old) as stage:
+        (stage / "tables").mkdir()
+        (stage / "tables" / "b").write_text("new")
+        (stage / "result").write_text("new")
+        assert content(old)["result"] == "old"
+    # what belonged to the old set is gone, what is not ours stays
+    assert content(old) == {"notes": "mine", "result": "new", "tables/b": "new"}
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, ValueError, InputError("no")])
+def test_a_set_that_is_not_finished_leaves_the_old_one(
+    old: Path, fault: type[BaseException] | BaseException
+) -> None:
+    before = content(old)
+    with pytest.raises((KeyboardInterrupt, ValueError, InputError)), staged(old) as stage:
+        (stage / "result").write_text("new")
+        raise fault
+    assert content(old) == before
+
+
+def test_a_place_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be written"), staged(tmp_path / "no"):
+        pass

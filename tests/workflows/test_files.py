@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from slotwise_workflows.errors import InputError
 from slotwise_workflows.files import staged
 
@@ -36,14 +37,17 @@ def test_a_set_of_files_takes_its_place_at_once(old: Path) -> None:
     assert content(old) == {"notes": "mine", "result": "new", "tables/b": "new"}
 
 
-@pytest.mark.parametrize("fault", [KeyboardInterrupt, ValueError, InputError("no")])
-def test_a_set_that_is_not_finished_leaves_the_old_one(
-    old: Path, fault: type[BaseException] | BaseException
-) -> None:
-    before = content(old)
-    with pytest.raises((KeyboardInterrupt, ValueError, InputError)), staged(old) as stage:
+def written_until(fault: BaseException, directory: Path) -> None:
+    with staged(directory) as stage:
         (stage / "result").write_text("new")
         raise fault
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt(), ValueError(), InputError("no")])
+def test_a_set_that_is_not_finished_leaves_the_old_one(old: Path, fault: BaseException) -> None:
+    before = content(old)
+    with pytest.raises(type(fault)):
+        written_until(fault, old)
     assert content(old) == before
 
 

@@ -166,6 +166,7 @@ def _base() -> dict[str, Any]:
             "start_s": 5100.0,
             "span_s": 60.0,
             "slots": 8,
+            "drawn_slots": 8,
             "batch": "dynamic",
             "static": [_bar(s, 1.0, 10.0 + 4 * s, 39.0) for s in range(8)],
             "continuous": [_bar(s, 0.5, 9.0 + 4 * s, 9.0 + 4 * s) for s in range(8)],
@@ -394,9 +395,10 @@ _CASES: dict[str, Callable[[], dict[str, Any]]] = {
         "timeline": _base()["timeline"]
         | {
             "slots": 64,
+            "drawn_slots": 32,
             "static": [
                 _bar(s, i * 0.06, i * 0.06 + 0.03, i * 0.06 + 0.06)
-                for s in range(64)
+                for s in range(32)
                 for i in range(900)
             ],
         },

@@ -270,7 +270,7 @@ def test_the_cover_carries_verdict_confidence_reason_and_action(any_document: Do
 
 def test_many_slots_and_requests_stay_small(make_result: Callable[..., Result]) -> None:
     report = render_report(make_result("many_slots"), language="en")
-    assert "of which the first 16 are drawn" in report.markdown
+    assert "32 of 64 slots are drawn" in report.markdown
     assert len(report.html) < 500_000
 
 

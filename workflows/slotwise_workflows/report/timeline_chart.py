@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from slotwise_workflows.report.charts import BATCH, WIDTH, Spec
 from slotwise_workflows.result import Occupancy, Timeline
 
-MAX_SLOTS = 16
 _MAX_MARKS = 600
 
 HATCH = (
@@ -15,6 +15,45 @@ HATCH = (
     'patternTransform="rotate(45)"><rect width="6" height="6" fill="#fcefe4"/>'
     f'<rect width="2" height="6" fill="{BATCH}"/></pattern>'
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Slot-seconds of the window; what is neither held nor without a request is busy.
+
+    Attributes:
+        total: Of all slots.
+        held: By batch-at-once, behind the longest of a batch, the slot's own answer having ended;
+            of the drawn slots.
+        batch_idle: Of batch-at-once, held or with no request in the slot.
+        continuous_idle: Of refilled slots, which are never held.
+        cut: Whether only a part of the slots is drawn, so that `held` is not that of all.
+    """
+
+    total: float
+    held: float
+    batch_idle: float
+    continuous_idle: float
+    cut: bool
+
+
+def shown(timeline: Timeline) -> Shown:
+    """The numbers of the picture: of its bars where it draws all slots."""
+    total = timeline.slots * timeline.span_s
+    busy, held = _busy_and_held(timeline.static, timeline.span_s)
+    refilled, _ = _busy_and_held(timeline.continuous, timeline.span_s)
+    if timeline.drawn_slots < timeline.slots:
+        idle = timeline.idle_slot_s
+        return Shown(total, held, idle["static"], idle["continuous"], cut=True)
+    return Shown(total, held, max(held, total - busy), max(0.0, total - refilled), cut=False)
+
+
+def _busy_and_held(bars: Sequence[Occupancy], span_s: float) -> tuple[float, float]:
+    times = [
+        [min(max(t, 0.0), span_s) for t in (o.start_s, o.own_end_s, o.held_until_s)] for o in bars
+    ]
+    busy = sum(own - start for start, own, _ in times)
+    return busy, sum(until - own for _, own, until in times)
 
 
 def slots_over_time(timeline: Timeline, labels: Mapping[str, str]) -> Spec:
@@ -39,8 +78,9 @@ def _panel(
     *,
     first: bool,
 ) -> Spec:
-    drawn = min(timeline.slots, MAX_SLOTS)
+    drawn = timeline.drawn_slots
     span = timeline.span_s
+    height = 15 if drawn <= 8 else 10 if drawn <= 16 else 6
     rows: list[Spec] = [
         {"slot": slot + 1, "from": 0, "to": span, "state": labels["empty"]} for slot in range(drawn)
     ]
@@ -59,7 +99,7 @@ def _panel(
     return {
         "title": title,
         "width": WIDTH,
-        "height": drawn * (15 if drawn <= 8 else 10),
+        "height": drawn * height,
         "data": {"values": rows},
         "mark": {"type": "rect", "strokeWidth": 0.6},
         "encoding": {
@@ -74,7 +114,11 @@ def _panel(
                 "field": "slot",
                 "type": "ordinal",
                 "scale": {"paddingInner": 0.18, "paddingOuter": 0.1},
-                "axis": {"title": labels["slot"], "labelFontSize": 10 if drawn <= 8 else 8},
+                "axis": {
+                    "title": labels["slot"],
+                    "labelFontSize": 10 if drawn <= 8 else 8,
+                    "values": [n for n in range(1, drawn + 1) if height > 8 or n % 4 in {0, 1}],
+                },
             },
             "fill": colour,
             "stroke": {**colour, "scale": {**colour["scale"], "range": ["#fff", BATCH, "#7f8b96"]}},

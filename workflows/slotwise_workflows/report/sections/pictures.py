@@ -67,73 +67,106 @@ def _slots_over_time(diagnosis: Diagnosis, words: Words) -> Figure | None:
     timeline = diagnosis.timeline
     if timeline is None or timeline.span_s <= 0:
         return None
-    total = timeline.slots * timeline.span_s
-    batch = timeline.idle_slot_s.get("static", 0.0)
-    continuous = timeline.idle_slot_s.get("continuous", 0.0)
-    shares = {"static_share": batch / total, "continuous_share": continuous / total}
+    own = timeline_chart.shown(timeline)
     labels = {key: words(f"timeline.{key}") for key in ("busy", "held", "empty", "axis", "slot")}
-    labels["batch"] = words("timeline.batch", idle=batch / total)
-    labels["continuous"] = words("timeline.continuous", idle=continuous / total)
-    rows = [
-        (
-            reading.policy_name(words, name, diagnosis),
-            words.number(idle, "digits"),
-            words.number(total, "digits"),
-            words.number(idle / total, "percent"),
+    if own.cut:
+        drawn = {"drawn": timeline.drawn_slots, "slots": timeline.slots}
+        labels["batch"] = words("timeline.batch_cut", **drawn)
+        labels["continuous"] = words("timeline.continuous_cut", **drawn)
+        told = words(
+            "timeline.description_cut",
+            span=timeline.span_s,
+            static=own.batch_idle / own.total,
+            continuous=own.continuous_idle / own.total,
         )
-        for name, idle in ((timeline.batch, batch), ("continuous", continuous))
-    ]
-    heads = tuple(words(f"timeline.{key}") for key in ("column", "idle", "total", "share"))
+    else:
+        held, empty, refilled = (
+            s / own.total for s in (own.held, own.batch_idle - own.held, own.continuous_idle)
+        )
+        labels["batch"] = words("timeline.batch", held=held, empty=empty)
+        labels["continuous"] = words("timeline.continuous", empty=refilled)
+        told = words(
+            "timeline.description",
+            span=timeline.span_s,
+            held=held,
+            empty=empty,
+            refilled=refilled,
+        )
     return _figure(
         words,
         "timeline",
         timeline_chart.slots_over_time(timeline, labels),
-        title=_timeline_title(timeline, words),
-        description=words("timeline.description", span=timeline.span_s, **shares),
-        table=_table(words, "timeline.table", heads, rows),
+        title=_timeline_title(timeline, own, words),
+        description=told,
+        table=_timeline_table(diagnosis, timeline, own, words),
         label="simulated",
         note=_timeline_note(diagnosis, timeline, words),
         defs=timeline_chart.HATCH,
     )
 
 
-def _timeline_title(timeline: Timeline, words: Words) -> str:
-    """The difference in idle slot time, where there is one; else that the load explains it."""
-    batch = timeline.idle_slot_s.get("static", 0.0)
-    continuous = timeline.idle_slot_s.get("continuous", 0.0)
-    share = batch / (timeline.slots * timeline.span_s)
-    if share > 0.1 and batch - continuous < 0.1 * batch:
-        held = _held_s(timeline)
-        if held > 0.05 * timeline.slots * timeline.span_s:
-            return words("timeline.title_held", slots=timeline.slots, held=held)
-        return words("timeline.title_light", share=share)
-    in_minutes = max(batch, continuous) >= 600
-    scale = 60.0 if in_minutes else 1.0
-    return words(
-        "timeline.title",
-        slots=timeline.slots,
-        static=batch / scale,
-        continuous=continuous / scale,
-        unit=words("timeline.minutes" if in_minutes else "timeline.seconds"),
-    )
+def _timeline_title(timeline: Timeline, own: timeline_chart.Shown, words: Words) -> str:
+    """The difference in idle slot time, where there is one; else what stands in its place.
+
+    With all requests served within the window, both leave the same time idle: then the difference
+    is that batching at once holds its slots for some of it.
+    """
+    batch, continuous = own.batch_idle, own.continuous_idle
+    if own.cut:
+        shares = {"static": batch / own.total, "continuous": continuous / own.total}
+        return words("timeline.title_cut", slots=timeline.slots, **shares)
+    if batch - continuous >= 0.1 * batch > 0:
+        in_minutes = batch >= 600
+        scale = 60.0 if in_minutes else 1.0
+        return words(
+            "timeline.title",
+            slots=timeline.slots,
+            static=batch / scale,
+            continuous=continuous / scale,
+            unit=words("timeline.minutes" if in_minutes else "timeline.seconds"),
+        )
+    if own.held > 0.05 * own.total:
+        return words("timeline.title_held", slots=timeline.slots, held=own.held)
+    if continuous > 0.1 * own.total:
+        return words("timeline.title_light", share=continuous / own.total)
+    return words("timeline.title_busy", slots=timeline.slots)
 
 
-def _held_s(timeline: Timeline) -> float:
-    """Slot-seconds in the window for which batch-at-once holds slots whose answer has ended."""
-    return sum(
-        max(0.0, min(o.held_until_s, timeline.span_s) - max(o.own_end_s, 0.0))
-        for o in timeline.static
-    )
+def _timeline_table(
+    diagnosis: Diagnosis, timeline: Timeline, own: timeline_chart.Shown, words: Words
+) -> Table:
+    """Busy, held and empty as in the picture's legend; of a part of the slots, idle alone."""
+    rows = []
+    for name, held, idle in (
+        (timeline.batch, own.held, own.batch_idle),
+        (reading.CONTINUOUS, 0.0, own.continuous_idle),
+    ):
+        parts = (idle,) if own.cut else (held, idle - held)
+        rows.append(
+            (
+                reading.policy_name(words, name, diagnosis),
+                *(words.number(s, "digits") for s in (own.total - idle, *parts, own.total)),
+                words.number(idle / own.total, "percent"),
+            )
+        )
+    parts_of_idle = ("idle",) if own.cut else ("column_held", "column_empty")
+    keys = ("column", "column_busy", *parts_of_idle, "total", "share")
+    return _table(words, "timeline.table", tuple(words(f"timeline.{key}") for key in keys), rows)
 
 
 def _timeline_note(diagnosis: Diagnosis, timeline: Timeline, words: Words) -> str:
     policy = reading.policy_name(words, timeline.batch, diagnosis)
-    drawn = min(timeline.slots, timeline_chart.MAX_SLOTS)
+    drawn = timeline.drawn_slots
     if drawn < timeline.slots:
         note = words("timeline.note_cut", policy=policy, slots=timeline.slots, drawn=drawn)
     else:
         note = words("timeline.note", policy=policy, slots=timeline.slots)
-    return f"{note} {words('timeline.note_assumed')}" if timeline.tokens_axis else note
+    notes = [note]
+    if diagnosis.slots_is_range:
+        notes.append(words("timeline.note_slots"))
+    if timeline.tokens_axis:
+        notes.append(words("timeline.note_assumed"))
+    return " ".join(notes)
 
 
 def _lengths(diagnosis: Diagnosis, words: Words) -> Figure | None:

@@ -248,13 +248,13 @@ def _slots(traffic: Traffic, given: Given, in_flight: _InFlight | None) -> Range
         high = in_flight.highest if closed else max(low, in_flight.highest)
         basis = "in_flight"
     # Many slots need many batches of them, or the sample says nothing about them.
-    high = min(high, max(value, len(traffic) // FEWEST_BATCHES))
-    low, value, high = (min(slots, high, len(traffic)) for slots in (low, value, high))
+    supported = max(value, len(traffic) // FEWEST_BATCHES)
     decoding = _decoding(traffic)
-    if decoding is not None and low < decoding.highest <= len(traffic) // FEWEST_BATCHES:
+    if decoding is not None and decoding.highest > low:
         # Each request that generates holds a slot: so many there are at least.
-        low = decoding.highest
+        low = min(decoding.highest, supported)
         value, high, basis = max(value, low), max(high, low), "decoding_at_once"
+    low, value, high = (min(slots, high, supported, len(traffic)) for slots in (low, value, high))
     return Range(low, value, high, "assumed" if basis == "assumed_range" else "estimated", basis)
 
 

@@ -63,7 +63,7 @@ class Bundle:
 
 
 def build_bundle(source: Path, output: Path | None = None) -> Bundle:
-    """Build the bundle of the checked-out commit.
+    """Builds the bundle of the checked-out commit.
 
     Args:
         source: A git checkout of slotwise.
@@ -134,7 +134,7 @@ def _export(source: Path, tree: Path) -> None:
 
 
 def _build_wheel(tree: Path, out: Path, commit_time: str) -> tuple[str, bytes]:
-    """Build the wheel in an environment of its own; returns its name and canonical bytes."""
+    """Builds the wheel in an environment of its own; returns its name and canonical bytes."""
     environment = {**os.environ, "SOURCE_DATE_EPOCH": commit_time}
     try:
         subprocess.run(  # noqa: S603 - a fixed program, arguments of our own

@@ -30,7 +30,7 @@ class Verified:
 
 
 def verify_bundle(path: Path) -> Verified:
-    """Check that a bundle holds exactly the files its SHA256SUMS names, unchanged.
+    """Checks that a bundle holds exactly the files its SHA256SUMS names, unchanged.
 
     Raises:
         InputError: It is no zip, or an entry is missing, extra, changed, named twice, compressed,

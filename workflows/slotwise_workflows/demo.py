@@ -29,7 +29,7 @@ def demo(
     provenance: Provenance,
     on_progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Result:
-    """Diagnose the article's 600 requests; the control stands in the result's `control`.
+    """Diagnoses the article's 600 requests; the control stands in the result's `control`.
 
     Args:
         seed: Of every random draw.

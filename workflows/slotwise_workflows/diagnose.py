@@ -50,7 +50,7 @@ def diagnose(
     provenance: Provenance,
     on_progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Result:
-    """Answer for every model of a log, and for the log as a whole.
+    """Answers for every model of a log, and for the log as a whole.
 
     Args:
         traffic: At least one request.
@@ -98,7 +98,7 @@ def diagnose_model(
     thresholds: Thresholds,
     seed: int,
 ) -> Diagnosis:
-    """Answer for the traffic of one model.
+    """Answers for the traffic of one model.
 
     Args:
         traffic: Its requests, at least one.

@@ -96,7 +96,7 @@ class Facts:
 
 
 def gather(traffic: Traffic, given: Given) -> Facts:
-    """Read every fact off the log that the user did not give.
+    """Reads every fact off the log that the user did not give.
 
     Args:
         traffic: The requests of one model.

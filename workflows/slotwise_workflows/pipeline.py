@@ -40,7 +40,7 @@ def run_diagnose(
     made: Traffic | None = None,
     on_event: OnEvent = ignore,
 ) -> Result:
-    """Read the logs, diagnose them, and fill a run directory.
+    """Reads the logs, diagnoses them, and fills a run directory.
 
     Args:
         logs: Files, globs or directories.

@@ -23,7 +23,7 @@ RESULT_SCHEMA = "workflows/schemas/result.v1.schema.json"
 
 
 def read_text(name: str) -> str:
-    """Read one of the files, by its name in the repository, e.g. ``workflows/diagnose.yaml``.
+    """Reads one of the files, by its name in the repository, e.g. ``workflows/diagnose.yaml``.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -32,13 +32,13 @@ def read_text(name: str) -> str:
 
 
 def load_yaml(name: str) -> dict[str, Any]:
-    """Read one of the YAML files as plain data."""
+    """Reads one of the YAML files as plain data."""
     loaded: dict[str, Any] = yaml.load(read_text(name), Loader=_LOADER)  # noqa: S506 - a safe one
     return loaded
 
 
 def load_json(name: str) -> dict[str, Any]:
-    """Read one of the JSON files as plain data."""
+    """Reads one of the JSON files as plain data."""
     loaded: dict[str, Any] = json.loads(read_text(name))
     return loaded
 

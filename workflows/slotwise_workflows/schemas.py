@@ -25,7 +25,7 @@ def result_schema() -> str:
 
 
 def main() -> None:
-    """Write the schema's file in the checkout."""
+    """Writes the schema's file in the checkout."""
     path = Path(__file__).resolve().parents[2] / RESULT_SCHEMA
     path.write_text(result_schema(), encoding="utf-8", newline="\n")
 

@@ -49,7 +49,7 @@ class Study:
 
 
 def study(traffic: Traffic, given: Given, thresholds: Thresholds, seed: int) -> Study:
-    """Measure one model's traffic and run it under both policies.
+    """Measures one model's traffic and runs it under both policies.
 
     Args:
         traffic: The requests of one model, at least one.

@@ -80,7 +80,7 @@ def busiest_hour(
     waiting_adopt: float,
     rng: np.random.Generator,
 ) -> Load:
-    """Replay the busiest hour on the stated server and on every corner of what is assumed.
+    """Replays the busiest hour on the stated server and on every corner of what is assumed.
 
     Args:
         workload: Requests whose arrivals span some time.

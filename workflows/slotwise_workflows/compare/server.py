@@ -30,7 +30,7 @@ class Server:
         }
 
     def run(self, workload: Workload, policy: str) -> Outcome:
-        """Serve a workload under one policy; `serial` is one request at a time."""
+        """Serves a workload under one policy; `serial` is one request at a time."""
         slots = 1 if policy == "serial" else self.slots
         chosen = Continuous() if policy == "serial" else self.policies()[policy]
         cost = PerToken(self.ms_per_token)

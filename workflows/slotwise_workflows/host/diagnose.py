@@ -38,7 +38,7 @@ def run(
     command: Sequence[str],
     on_event: OnEvent,
 ) -> Finished:
-    """Diagnose the traffic that checked inputs describe.
+    """Diagnoses the traffic that checked inputs describe.
 
     Args:
         inputs: What the inputs file says, valid against the workflow's schema.

@@ -48,7 +48,7 @@ class EventLog:
 
 @contextmanager
 def open_event_log(path: Path, now: Clock = utc_now) -> Iterator[EventLog]:
-    """Start an events file, and its folder where that is missing.
+    """Starts an events file, and its folder where that is missing.
 
     Raises:
         InputError: The file cannot be written.

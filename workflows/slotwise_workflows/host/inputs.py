@@ -15,7 +15,7 @@ _LARGEST_BYTES = 1 << 20
 
 
 def read_inputs(path: Path, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Read and check an inputs file.
+    """Reads and checks an inputs file.
 
     Args:
         path: The file.

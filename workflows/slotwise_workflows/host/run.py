@@ -37,7 +37,7 @@ def run_workflow(
     command: Sequence[str],
     now: Clock = utc_now,
 ) -> Finished:
-    """Run a workflow of the manifest as a host asks for it.
+    """Runs a workflow of the manifest as a host asks for it.
 
     The events file ends with `run.finished` or `error`, whatever happens, as long as it can be
     written at all.
@@ -149,7 +149,7 @@ def _same(one: Path, other: Path) -> bool:
 def _listener(
     log: EventLog, definition: dict[str, Any], output_dir: Path, produced: set[str]
 ) -> OnEvent:
-    """Turn the pipeline's events into lines; collects the ids of `produced` artifacts."""
+    """Turns the pipeline's events into lines; collects the ids of `produced` artifacts."""
     titles = {step["id"]: step["title"] for step in definition["steps"]}
     percent = -1
 

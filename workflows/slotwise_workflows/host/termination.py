@@ -15,7 +15,7 @@ _SIGNALS = tuple(
 
 @contextmanager
 def restored_handlers() -> Iterator[None]:
-    """Put the signal handlers back as they were, whatever happens inside."""
+    """Puts the signal handlers back as they were, whatever happens inside."""
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     try:
         yield
@@ -27,7 +27,7 @@ def restored_handlers() -> Iterator[None]:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Turn the first stop signal into KeyboardInterrupt; afterwards be deaf to all of them.
+    """Turns the first stop signal into KeyboardInterrupt; afterwards is deaf to all of them.
 
     Being deaf after the work lets a run write its last event undisturbed. Only the main thread may
     set handlers; elsewhere nothing changes.

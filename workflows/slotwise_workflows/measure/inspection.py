@@ -29,7 +29,7 @@ def prompt_figures(traffic: Traffic) -> LengthFigures | None:
 
 
 def inspect(traffic: Traffic, seed: int = 0) -> Inspection:
-    """Account for every row of a log and state how its lengths vary.
+    """Accounts for every row of a log and states how its lengths vary.
 
     Args:
         traffic: At least one request.

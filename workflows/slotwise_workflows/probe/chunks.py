@@ -29,7 +29,7 @@ class Piece:
 
 
 def read_piece(text: str) -> Piece:
-    """Read a chunk of a stream, or a whole answer that was not streamed.
+    """Reads a chunk of a stream, or a whole answer that was not streamed.
 
     Args:
         text: JSON, from a server nobody vouches for.

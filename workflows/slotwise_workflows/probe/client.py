@@ -65,7 +65,7 @@ async def ask(
     prompt: str,
     on_first_token: Callable[[], None] = lambda: None,
 ) -> Sample:
-    """Send one request and follow its answer to the end.
+    """Sends one request and follows its answer to the end.
 
     A fault of the endpoint is part of the answer, not an exception.
 

@@ -14,7 +14,7 @@ REQUESTS = "probe.jsonl"
 
 
 def write_probe(result: ProbeResult, directory: Path) -> list[Path]:
-    """Write both files; neither holds a prompt, an answer or a key.
+    """Writes both files; neither holds a prompt, an answer or a key.
 
     Args:
         result: What `slotwise_workflows.probe.probe` returned.

@@ -19,7 +19,7 @@ class Ask(Protocol):
     def __call__(
         self, *, name: str, tokens: int, on_first_token: Callable[[], None]
     ) -> Awaitable[Sample]:
-        """Send it and follow its answer."""
+        """Sends it and follows its answer."""
 
 
 async def group_trial(ask: Ask, sizes: Sizes, baseline: Baseline, *, long_s: float) -> list[Sample]:

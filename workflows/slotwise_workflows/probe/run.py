@@ -41,7 +41,7 @@ def probe(
     clock: Clock = time.perf_counter_ns,
     on_trial: OnTrial | None = None,
 ) -> ProbeResult:
-    """Find out from outside how an OpenAI-compatible endpoint batches.
+    """Finds out from outside how an OpenAI-compatible endpoint batches.
 
     Sends a request alone to measure, then the plan's trials of the group test, see
     `slotwise_workflows.probe.group.group_trial`. All prompts are generated; no answer is kept.

@@ -49,7 +49,7 @@ class EventStream:
         self._first = True
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """Take some bytes.
+        """Takes some bytes.
 
         Args:
             chunk: As they came.

@@ -43,7 +43,7 @@ class Recommendation:
 
 
 def recommend(evidence: Evidence, thresholds: Thresholds) -> Recommendation:
-    """Decide, say how sure, and say what follows."""
+    """Decides, says how sure, and says what follows."""
     decision = decide(evidence, thresholds)
     found = limits(evidence)
     first, *more = decision.reasons
@@ -132,7 +132,7 @@ def _range(name: str, span: Range, unit: str, weight: Weight) -> Fact:
 
 
 def _weight_of_serving(e: Evidence, t: Thresholds) -> Weight:
-    """Decide again with either side running the server."""
+    """Decides again with either side running the server."""
     sides: list[Literal["self_hosted", "managed_api"]] = ["self_hosted", "managed_api"]
     ends = [
         replace(e, facts=replace(e.facts, serving=replace(e.facts.serving, value=side)))
@@ -142,7 +142,7 @@ def _weight_of_serving(e: Evidence, t: Thresholds) -> Weight:
 
 
 def _weight_of_batching(e: Evidence, t: Thresholds) -> Weight:
-    """Decide again with an engine that batches already and one that does not."""
+    """Decides again with an engine that batches already and one that does not."""
     ends = [
         replace(
             e, facts=replace(e.facts, batches_already=replace(e.facts.batches_already, value=v))
@@ -153,7 +153,7 @@ def _weight_of_batching(e: Evidence, t: Thresholds) -> Weight:
 
 
 def _weight_of_mode(e: Evidence, t: Thresholds) -> Weight:
-    """Decide again for users who wait and for a job."""
+    """Decides again for users who wait and for a job."""
     modes: list[Literal["online", "offline"]] = ["online", "offline"]
     ends = [
         replace(e, facts=replace(e.facts, mode=replace(e.facts.mode, value=mode))) for mode in modes
@@ -162,7 +162,7 @@ def _weight_of_mode(e: Evidence, t: Thresholds) -> Weight:
 
 
 def _weight_of_slots(e: Evidence, t: Thresholds) -> Weight:
-    """Decide again with the fewest and with the most slots assumed."""
+    """Decides again with the fewest and with the most slots assumed."""
     if not e.gain_by_slots:
         return "unknown"
     ends = [
@@ -178,7 +178,7 @@ def _with_slots(facts: Facts, slots: float) -> Facts:
 
 
 def _weight_of_load(e: Evidence, t: Thresholds) -> Weight:
-    """Decide again with the load at either end; the capacity gain does not know the pace."""
+    """Decides again with the load at either end; the capacity gain does not know the pace."""
     if e.load is None:
         return "none"
     ends = [replace(e, load=_at(e.load, end)) for end in ("low", "high")]

@@ -83,7 +83,7 @@ class Row:
 
 
 def run_point(scenario: Scenario, point: Point) -> tuple[Row, ...]:
-    """Resample the traffic, set its load, and replay it under every policy of the point.
+    """Resamples the traffic, sets its load, and replays it under every policy of the point.
 
     Args:
         scenario: The traffic at load 1, and what all points share.

@@ -68,7 +68,7 @@ def sweep_file(
     *,
     on_progress: OnProgress | None = None,
 ) -> tuple[Sweep, list[str]]:
-    """Read or draw the file's traffic and sweep it.
+    """Reads or draws the file's traffic and sweeps it.
 
     Args:
         workload_file: The workload.

@@ -159,7 +159,7 @@ def _token() -> str:
 
 @contextlib.contextmanager
 def _environment(values: dict[str, str]) -> Iterator[None]:
-    """Set variables for Ray and its processes, and put back what was there."""
+    """Sets variables for Ray and its processes, and puts back what was there."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -174,7 +174,7 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _silence(name: str) -> Iterator[None]:
-    """Keep a library's log off the console; its errors reach us as exceptions."""
+    """Keeps a library's log off the console; its errors reach us as exceptions."""
     logger = logging.getLogger(name)
     handler = logging.NullHandler()
     propagate = logger.propagate
@@ -215,7 +215,7 @@ def _short_directory() -> Iterator[str]:
 
 
 def _knock(address: str) -> None:
-    """Find out in seconds whether anyone listens; Ray itself would try for minutes, aloud."""
+    """Finds out in seconds whether anyone listens; Ray itself would try for minutes, aloud."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon or not port.isdigit():
         return  # "auto", or a form that Ray judges at once

@@ -15,7 +15,7 @@ from slotwise_workflows.traffic.formats import Format
 from slotwise_workflows.traffic.labels import check_labels
 from slotwise_workflows.traffic.model import SourceFile, Traffic
 from slotwise_workflows.traffic.reconcile import Request, Verdict
-from slotwise_workflows.traffic.table import frame, timing
+from slotwise_workflows.traffic.table import Timing, frame, timing
 
 _MOST_NOTES = 20
 
@@ -31,6 +31,7 @@ class Account:
         rows: Records met.
         excluded: Records left out, by reason.
         notes: Places of unusable rows.
+        unread: For fields beside the length, how many values cannot be read, and the first place.
         requests: Records kept so far.
         counted: For columns in which missing counts may concentrate: column, value, whether the
             count is missing, to the number of such rows.
@@ -44,6 +45,7 @@ class Account:
     rows: int = 0
     excluded: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
+    unread: dict[str, tuple[int, str]] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
     counted: Counter[tuple[str, str, bool]] = field(default_factory=Counter)
     pieces: list[tuple[str | None, str]] = field(default_factory=list)
@@ -64,6 +66,9 @@ def enter(account: Account, verdict: Verdict, record: Record, place: str, entry:
             account.counted["stream", "yes" if verdict.stream else "no", missing] += 1
         if verdict.model is not None:
             account.counted["model", verdict.model, missing] += 1
+    for name in verdict.unread:
+        count, first = account.unread.get(name, (0, place))
+        account.unread[name] = (count + 1, first)
     if entry.chunks_share_id and verdict.reason in ("chunk_row", "no_output"):
         account.pieces.append((verdict.id, verdict.reason))
     elif verdict.request is not None:
@@ -115,6 +120,7 @@ def close(
             requests = _leave_out(account, requests, timed.unusable, "unparsable")
             timed = timing(requests, entry, when)
         flags += [flag for flag in timed.flags if flag not in flags]
+        _note_unread(account, requests, timed)
     if not requests:
         raise _nothing_left(account, files)
     check_labels(segments, [request.segments for request in requests])
@@ -135,6 +141,19 @@ def close(
         notes=tuple(account.notes),
         files=files,
     )
+
+
+def _note_unread(account: Account, requests: Sequence[Request], timed: Timing) -> None:
+    """One note for each field that could not be read somewhere, before those of single rows."""
+    unread = dict(account.unread)
+    for name, positions in timed.unreadable.items():
+        unread[name] = (len(positions), requests[positions[0]].source)
+    told = [
+        f"{place}: its {name.replace('_', ' ')} cannot be read"
+        + (f", nor in {count - 1} more" if count > 1 else "")
+        for name, (count, place) in unread.items()
+    ]
+    account.notes[:] = [*told, *account.notes][:_MOST_NOTES]
 
 
 def _leave_out(

@@ -24,7 +24,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 Record = Mapping[str, Any]
@@ -42,6 +42,12 @@ SECONDS: Mapping[str, Decimal] = {
     "h": Decimal(3600),
 }
 MOST_TOKENS = 2**31
+#: The longest duration that is taken for one, about four months: no request runs longer.
+MOST_SECONDS = 1e7
+#: Stands for a time that cannot be read, so that it is not taken for a missing one.
+UNREADABLE = "unreadable"
+_MOST_UNITS = 1e19  # an epoch in nanoseconds, where durations are differences of times
+_LONGEST_NUMBER = 64
 _MISSING_WORDS = frozenset(
     {"", "null", "none", "nan", "n/a", "na", "-", "--", "unknown", "undefined", "nil", "(null)"}
 )
@@ -52,11 +58,16 @@ _DEEPEST = 12
 _GROUPED_COMMA = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.0*)?")
 _GROUPED_DOT = re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,0*)?")
 _GROUPED_SPACE = re.compile(r"[+-]?\d{1,3}([ \u00a0\u202f\u2009'’]\d{3})+")
-_DURATION = re.compile(r"([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(ns|us|µs|μs|ms|s|min|m|h)")
+# Numbers with a fraction: a group of thousands never begins with 0.
+_DOT_DECIMAL = re.compile(r"[+-]?([1-9]\d{0,2}(,\d{3})+|\d+)(\.\d*)?")
+_COMMA_DECIMAL = re.compile(r"[+-]?([1-9]\d{0,2}(\.\d{3})+|\d+)(,\d*)?")
+_ONE_GROUP = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+_SHORT_FRACTION = re.compile(r"[+-]?\d{1,3}\.\d+")
+_DURATION = re.compile(r"([+-]?\d[\d.,]*(?:e[+-]?\d+)?)\s*(ns|us|µs|μs|ms|s|min|m|h)")
 
 
 class AmbiguousNumberError(ValueError):
-    """A number whose dot may group thousands or mark decimals."""
+    """A number whose dot or comma may group thousands or mark decimals."""
 
 
 # --- paths ---------------------------------------------------------------------------------------
@@ -307,23 +318,86 @@ def _number(text: str, decimal: str) -> int | float:
         raise ValueError("no number") from None
 
 
-def seconds(value: Any) -> float | None:
-    """A duration in seconds; ``754.5µs`` says its own unit. None where missing or unreadable."""
+def with_dot(text: str, decimal: str = "auto") -> str:
+    """A written number of seconds or the like with a dot for its decimals and nothing else.
+
+    Text in which no comma and no second dot stands is returned as it is.
+
+    Args:
+        text: What the log holds, without spaces around it.
+        decimal: ``.`` or ``,``: the file's decimal mark; ``auto`` where nothing tells.
+
+    Raises:
+        AmbiguousNumberError: ``1,024`` where nothing tells what the comma is.
+        ValueError: The marks do not fit the file's.
+    """
+    if decimal == ",":
+        if _COMMA_DECIMAL.fullmatch(text):
+            return text.replace(".", "").replace(",", ".")
+        if _SHORT_FRACTION.fullmatch(text):
+            raise ValueError("no number with a decimal comma")
+        return text
+    if "," in text:
+        if decimal == "auto" and _ONE_GROUP.fullmatch(text):
+            raise AmbiguousNumberError(text)
+        if _DOT_DECIMAL.fullmatch(text):
+            return text.replace(",", "")
+        if decimal == "." and _COMMA_DECIMAL.fullmatch(text):
+            raise ValueError("no number with a decimal dot")
+    elif text.count(".") < 2:
+        return text
+    return text.replace(".", "").replace(",", ".") if _COMMA_DECIMAL.fullmatch(text) else text
+
+
+def seconds(value: Any, *, decimal: str = "auto") -> float | None:
+    """A duration; ``754.5µs`` says its own unit. None where missing or unreadable.
+
+    Args:
+        value: Whatever the log holds.
+        decimal: ``.`` or ``,``: the file's decimal mark; ``auto`` where nothing tells.
+
+    Raises:
+        AmbiguousNumberError: ``1,024`` where nothing tells what the comma is.
+    """
     if isinstance(value, bool) or is_missing(value):
         return None
     if isinstance(value, int | float):
-        return float(value) if abs(value) < 1e15 and math.isfinite(value) else None
-    if not isinstance(value, str):
+        return float(value) if abs(value) < _MOST_UNITS and math.isfinite(value) else None
+    if not isinstance(value, str) or len(value) > _LONGEST_NUMBER:
         return None
     text = value.strip()
     match = _DURATION.fullmatch(text)
     try:
-        if match:
-            return float(Decimal(match[1]) * SECONDS[match[2]])
-        number = float(text.replace(",", ".") if re.fullmatch(r"-?\d+,\d+", text) else text)
-    except (ValueError, InvalidOperation):
+        number = (
+            float(Decimal(with_dot(match[1], decimal)) * SECONDS[match[2]])
+            if match
+            else float(with_dot(text, decimal))
+        )
+    except AmbiguousNumberError:
+        raise
+    except (ValueError, ArithmeticError):  # of Decimal: 1e999999999
         return None
-    return number if math.isfinite(number) and abs(number) < 1e15 else None
+    return number if abs(number) < _MOST_UNITS else None
+
+
+def instant(value: Any, *, decimal: str = "auto") -> Any:
+    """A written time as `stamps.parse` takes it: numbers with a dot for their decimals.
+
+    Raises:
+        AmbiguousNumberError: ``1,024`` where nothing tells what the comma is.
+    """
+    if not isinstance(value, str):
+        return raw(value)
+    if is_missing(value):
+        return None
+    if "," not in value and decimal != "," and value.count(".") < 2:
+        return value
+    try:
+        return with_dot(value.strip(), decimal)
+    except AmbiguousNumberError:
+        raise
+    except ValueError:
+        return UNREADABLE
 
 
 def text(value: Any) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from slotwise_workflows.errors import InputError
 from slotwise_workflows.traffic import fields
 from slotwise_workflows.traffic.conditions import Condition, any_of
-from slotwise_workflows.traffic.formats import COUNTS, DURATIONS, Format
+from slotwise_workflows.traffic.formats import COUNTS, DURATIONS, TIMES, Format
 from slotwise_workflows.traffic.labels import Labels
 
 Record = Mapping[str, Any]
@@ -74,6 +74,7 @@ class Verdict(NamedTuple):
         stream: Whether it was streamed, to see whether missing counts concentrate there.
         model: Its model, for the same.
         id: Its request id, for formats whose calls come in pieces.
+        unread: Fields beside the length that hold something that cannot be read.
     """
 
     reason: str
@@ -82,6 +83,7 @@ class Verdict(NamedTuple):
     stream: bool | None = None
     model: str | None = None
     id: str | None = None
+    unread: tuple[str, ...] = ()
 
 
 Judge = Callable[[Record, str], Verdict]
@@ -91,7 +93,7 @@ _TEXTS = (
     *("request_id", "conversation", "model", "response_model", "provider", "operation"),
     *("finish_reason", "path", "user_agent", "span_id", "clock"),
 )
-_RAWS = ("arrival", "end", "first_token", "written", "status", "error", "cache_hit")
+_RAWS = ("status", "error", "cache_hit")
 _OTHER_CALLS = re.compile(
     r"embed|rerank|moderation|image|speech|audio|transcri|translation|tool|agent|mcp|retriev"
     r"|vector|search|ocr|health|ping|list_|file|vote|feedback|tokeniz|count_tokens|create_batch",
@@ -143,6 +145,7 @@ def judge(
         A function of a record and its ``file:line``.
     """
     getters = _getters(entry, decimal)
+    beside = _beside(entry)
     chunk, other = any_of(entry.chunk), any_of(entry.not_generation)
     failing, cancelled = any_of(entry.failed), any_of(entry.cancelled)
 
@@ -152,7 +155,7 @@ def judge(
         try:
             value = {name: get(record) for name, get in getters.items()}
         except fields.AmbiguousNumberError as error:
-            raise _ambiguous(entry, str(error), source) from None
+            raise _ambiguous(entry, _at_fault(getters, record), str(error), source) from None
         except ValueError as error:
             return Verdict("unparsable", f"its output tokens are {error}")
         value["finish_reason"] = _finish(value.get("finish_reason"))
@@ -164,12 +167,36 @@ def judge(
         else:
             reason = _reason(value, record, failing)
         request = None
+        unread: tuple[str, ...] = ()
         if not reason:
+            unread = tuple(name for name in beside if _is_unread(value, name, beside[name], record))
             request = _request(value, source, labels(record, source))
         model = value.get("model") or value.get("response_model")
-        return Verdict(reason, "", request, value.get("stream"), model, value.get("request_id"))
+        identity = value.get("request_id")
+        return Verdict(reason, "", request, value.get("stream"), model, identity, unread)
 
     return decide
+
+
+def _at_fault(getters: Mapping[str, fields.Getter], record: Record) -> str:
+    """The field whose number can be read two ways."""
+    for name, get in getters.items():
+        try:
+            get(record)
+        except fields.AmbiguousNumberError:
+            return name
+    return "output_tokens"
+
+
+def _is_unread(value: dict[str, Any], name: str, paths: Sequence[str], record: Record) -> bool:
+    """Whether a field holds something, but nothing that can be; then it is made unknown."""
+    found = value[name]
+    if found is None:
+        return any(_cannot_be(name, fields.lookup(record, path)) for path in paths)
+    if name in DURATIONS and not 0 <= found <= fields.MOST_SECONDS:
+        value[name] = None
+        return True
+    return False
 
 
 def _getters(entry: Format, decimal: str) -> dict[str, fields.Getter]:
@@ -178,7 +205,8 @@ def _getters(entry: Format, decimal: str) -> dict[str, fields.Getter]:
         **dict.fromkeys(_TEXTS, fields.text),
         **dict.fromkeys(COUNTS, partial(_loose_count, decimal=decimal)),
         **dict.fromkeys(_RAWS, fields.raw),
-        **dict.fromkeys(DURATIONS, fields.seconds),
+        **dict.fromkeys(TIMES, partial(fields.instant, decimal=decimal)),
+        **dict.fromkeys(DURATIONS, partial(fields.seconds, decimal=decimal)),
         "output_tokens": partial(fields.count, decimal=decimal),
         "stream": _truth,
         "prefix_hash_ids": _hashes,
@@ -187,6 +215,28 @@ def _getters(entry: Format, decimal: str) -> dict[str, fields.Getter]:
         name: fields.first_of(entry.alternatives(name), convert)
         for name, convert in converters.items()
         if entry.alternatives(name)
+    }
+
+
+def _cannot_be(name: str, raw: Any) -> bool:
+    if name in DURATIONS or fields.is_missing(raw):
+        return not fields.is_missing(raw)
+    try:
+        fields.count(raw)
+    except fields.AmbiguousNumberError:
+        return False
+    except ValueError:
+        return True
+    return False
+
+
+def _beside(entry: Format) -> dict[str, tuple[str, ...]]:
+    """The paths of fields beside the length that are numbers, where one path alone is one."""
+    specs = {name: entry.alternatives(name) for name in (*DURATIONS, *COUNTS)}
+    return {
+        name: tuple(path[0] for path in map(fields.spec_paths, alternatives) if len(path) == 1)
+        for name, alternatives in specs.items()
+        if alternatives and name != "output_tokens"
     }
 
 
@@ -325,13 +375,14 @@ def _finish(reason: str | None) -> str | None:
     return word[len("finish_reason_") :] if word.startswith("finish_reason_") else word
 
 
-def _ambiguous(entry: Format, number: str, source: str) -> InputError:
-    column = ", ".join(entry.alternatives("output_tokens"))
+def _ambiguous(entry: Format, name: str, number: str, source: str) -> InputError:
+    column = ", ".join(entry.alternatives(name))
+    mark = "comma" if "," in number else "dot"
     return InputError(
-        f"{column} is not an integer ({number})",
+        f"{column} is {'not an integer' if name in COUNTS else 'no clear number'} ({number})",
         where=source,
-        why="the dot may group thousands or mark decimals, and no other column tells which",
-        hint="Set --decimal , where dots group thousands, or --decimal . where they mark decimals",
+        why=f"the {mark} may group thousands or mark decimals, and no other column tells which",
+        hint="Set --decimal , where commas mark decimals, or --decimal . where dots do",
     )
 
 

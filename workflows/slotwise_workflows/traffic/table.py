@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal, cast, get_args
 
@@ -17,6 +17,7 @@ from slotwise_workflows.traffic.model import CANONICAL, Clock
 from slotwise_workflows.traffic.reconcile import Request
 
 _NS = 1e9
+_TIME_COLUMNS = ("arrival", "end", "first_token")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Timing:
         clock: What `start` counts from; None where arrivals are not known.
         flags: What a reader must know of them.
         unusable: Positions of requests whose time is missing or no time, while others have one.
+        unreadable: Field to the positions of values that are there but are no time.
     """
 
     start: list[int | None]
@@ -40,6 +42,7 @@ class Timing:
     clock: Clock | None
     flags: tuple[str, ...]
     unusable: frozenset[int] = frozenset()
+    unreadable: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 def timing(requests: Sequence[Request], entry: Format, options: times.Options) -> Timing:
@@ -51,9 +54,14 @@ def timing(requests: Sequence[Request], entry: Format, options: times.Options) -
     n = len(requests)
     told = _told_clock(requests)
     arrival, end, first = (
-        _column(field, [getattr(r, field) for r in requests], requests, entry, options, told)
-        for field in ("arrival", "end", "first_token")
+        _column(name, [getattr(r, name) for r in requests], requests, entry, options, told)
+        for name in _TIME_COLUMNS
     )
+    unreadable = {
+        name: column.unreadable
+        for name, column in zip(_TIME_COLUMNS, (arrival, end, first), strict=True)
+        if column is not None and column.unreadable
+    }
     flags: list[str] = []
     latency = _latencies(requests, arrival, end)
     if any(
@@ -75,7 +83,7 @@ def timing(requests: Sequence[Request], entry: Format, options: times.Options) -
     elif end is not None and not end.ambiguous and _mostly(end.ns):
         used = end
         start = [
-            None if stamp is None or seconds is None else stamp - round(seconds * _NS)
+            None if stamp is None or seconds is None else times.within(stamp - round(seconds * _NS))
             for stamp, seconds in zip(end.ns, latency, strict=True)
         ]
         if not _mostly(start):
@@ -92,7 +100,7 @@ def timing(requests: Sequence[Request], entry: Format, options: times.Options) -
     elif any(r.written is not None for r in requests):
         flags.append("timestamps_are_write_time_not_arrival")
     else:
-        flags.append("no_arrival")
+        flags.append("no_arrival:unreadable" if unreadable else "no_arrival")
     flags += _column_flags(used, clock)
     known = clock is not None
     return Timing(
@@ -103,6 +111,7 @@ def timing(requests: Sequence[Request], entry: Format, options: times.Options) -
         clock,
         tuple(flags),
         frozenset(i for i, stamp in enumerate(start) if stamp is None) if known else frozenset(),
+        unreadable,
     )
 
 
@@ -147,7 +156,7 @@ def frame(requests: Sequence[Request], when: Timing, segments: Sequence[str]) ->
 
 
 def _column(
-    field: str,
+    name: str,
     values: list[Any],
     requests: Sequence[Request],
     entry: Format,
@@ -156,11 +165,11 @@ def _column(
 ) -> times.Column | None:
     if all(value is None for value in values):
         return None
-    specs = entry.alternatives(field)
+    specs = entry.alternatives(name)
     return times.resolve(
         values,
         lambda i: requests[i].source,
-        name=specs[0] if specs else field,
+        name=specs[0] if specs else name,
         unit=options.unit if options.unit != "auto" else entry.time_unit,
         zone=options.zone,
         utc=entry.utc,

@@ -30,7 +30,7 @@ from slotwise_workflows.traffic.stamps import (
 PER_UNIT = {"s": SECOND, "ms": 10**6, "us": 10**3, "ns": 1}
 UNIT_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _FIRST_EPOCH_S, _LAST_EPOCH_S = 631_152_000, 4_102_444_800  # 1990 .. 2100
-_MOST_NS = 2**62
+_MOST_NS = 2**62 - 1  # so that the distance of any two is a number of 64 bits
 Unit = Literal["auto", "s", "ms", "us", "ns"]
 
 
@@ -160,6 +160,11 @@ def rfc3339(ns: int) -> str:
     return (EPOCH + timedelta(seconds=whole)).strftime("%Y-%m-%dT%H:%M:%S") + fraction + "Z"
 
 
+def within(ns: int) -> int | None:
+    """A stamp that 64 bits hold, and its distance to any other; None where they do not."""
+    return ns if abs(ns) <= _MOST_NS else None
+
+
 # --- numbers -------------------------------------------------------------------------------------
 
 
@@ -173,6 +178,9 @@ def _from_numbers(
     if clock is not None and unit != "auto":
         return Column(_in_ns(numbers, unit), clock)
     digits = [None if number is None else _unit_by_digits(number) for number in numbers]
+    if any(digits) and 2 * sum(map(_is_beyond, numbers)) < len(numbers):
+        # Among moments of our days those of no days are faults of their rows, not another unit.
+        numbers = [None if _is_beyond(number) else number for number in numbers]
     if unit not in ("auto", *digits):
         # Counted in the unit that was said, and in it none is a moment of our days: no epoch.
         _refuse_too_many_digits(numbers, digits, place, name, unit)
@@ -194,7 +202,7 @@ def _in_ns(numbers: Sequence[Decimal | int | None], unit: Unit) -> list[int | No
     exact = (
         None if n is None else n * factor if type(n) is int else round(n * factor) for n in numbers
     )
-    return [None if ns is None or abs(ns) > _MOST_NS else ns for ns in exact]
+    return [None if ns is None else within(ns) for ns in exact]
 
 
 def _one_unit(
@@ -248,6 +256,13 @@ def _unit_by_digits(number: Decimal | int) -> Unit | None:
     return None
 
 
+def _is_beyond(number: Decimal | int | None) -> bool:
+    """Whether a number is a moment of our days in no unit, and no small count since a start."""
+    return (
+        number is not None and not 0 <= number < _FIRST_EPOCH_S and _unit_by_digits(number) is None
+    )
+
+
 def _unit_name(unit: Unit | None) -> str:
     return "a relative clock" if unit is None else UNIT_NAMES[unit]
 
@@ -270,7 +285,8 @@ def _from_dates(
     if not order:
         nothing: list[int | None] = [None] * len(dates)
         return Column(nothing, "epoch", ambiguous=True, written_to_s=written_to_s)
-    plain = [unslash(date, order) if isinstance(date, Slashed) else date for date in dates]
+    told = (unslash(date, order) if isinstance(date, Slashed) else date for date in dates)
+    plain = _without_faults(list(told))
     naive = [date for date in plain if date is not None and date.offset_s is None]
     if zone is not None and naive:
         return Column(_in_zone(plain, zone), "epoch", written_to_s=written_to_s)
@@ -286,6 +302,19 @@ def _from_dates(
         set_back=assumed and _set_back(ns, begins),
         written_to_s=written_to_s,
     )
+
+
+def _without_faults(dates: Sequence[Date | None]) -> list[Date | None]:
+    """Dates without those that no request can have, such as the years 1 and 9999 for "none".
+
+    Among dates of our days (as for numbers, from 1990 to 2100) all others are faults; else those
+    are whose nanoseconds 64 bits do not hold.
+    """
+    ours = [d is not None and _FIRST_EPOCH_S <= d.ns // SECOND < _LAST_EPOCH_S for d in dates]
+    if 2 * sum(ours) > sum(date is not None for date in dates):
+        return [date if own else None for date, own in zip(dates, ours, strict=True)]
+    day = 86400 * SECOND  # more than any zone is away from UTC
+    return [d if d is None or within(abs(d.ns) + day) else None for d in dates]
 
 
 def _set_back(ns: Sequence[int | None], begins: frozenset[int]) -> bool:

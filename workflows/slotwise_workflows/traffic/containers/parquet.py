@@ -15,6 +15,8 @@ from slotwise_workflows.traffic.containers.rows import Row
 MAGIC: Final = b"PAR1"
 _BATCH_BYTES: Final = 64 * 1024 * 1024
 _SMALLEST_BATCH: Final = 1024
+_YEAR_1_S, _YEAR_9999_S = -62_135_596_800, 253_402_300_799  # beyond them no date can be written
+_NO_DATE: Final = pl.lit("out of range")
 _HINT: Final = "Write or fetch the file again"
 
 
@@ -84,12 +86,21 @@ def _plain(name: str, kind: pl.DataType) -> pl.Expr:
     """A column as values that keep every digit in plain Python."""
     column = pl.col(name)
     if isinstance(kind, pl.Datetime):
-        if kind.time_zone is None:
-            return column.dt.strftime("%Y-%m-%dT%H:%M:%S%.f").alias(name)
-        return column.dt.convert_time_zone("UTC").dt.strftime("%Y-%m-%dT%H:%M:%S%.fZ").alias(name)
+        per_s = {"ms": 10**3, "us": 10**6, "ns": 10**9}[kind.time_unit]
+        count = column.to_physical()
+        held = count.is_between(_YEAR_1_S * per_s, _YEAR_9999_S * per_s)
+        zone = "" if kind.time_zone is None else "Z"
+        stamp = pl.when(held).then(count).cast(pl.Datetime(kind.time_unit))
+        text = stamp.dt.strftime(f"%Y-%m-%dT%H:%M:%S%.f{zone}")
+        return pl.when(held | count.is_null()).then(text).otherwise(_NO_DATE).alias(name)
+    if isinstance(kind, pl.Date):
+        days = column.to_physical()
+        held = days.is_between(_YEAR_1_S // 86400, _YEAR_9999_S // 86400)
+        text = pl.when(held).then(column).cast(pl.String)
+        return pl.when(held | days.is_null()).then(text).otherwise(_NO_DATE).alias(name)
     if isinstance(kind, pl.Duration):
         return (column.dt.total_nanoseconds() / 1e9).alias(name)
-    if isinstance(kind, pl.Date | pl.Time | pl.Decimal | pl.Categorical | pl.Enum):
+    if isinstance(kind, pl.Time | pl.Decimal | pl.Categorical | pl.Enum):
         return column.cast(pl.String)
     if isinstance(kind, pl.Binary):
         return pl.lit(None).alias(name)

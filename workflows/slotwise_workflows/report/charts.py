@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from slotwise_workflows.report.svg import INK, MUTED
@@ -119,15 +120,17 @@ def gain_by_slots(
         here: This client's slots.
         labels: axis, y, bound, order, here, even.
     """
-    band = [
-        {"slots": s, "value": e.estimate, "low": e.low, "high": e.high, "series": labels["bound"]}
+    line = [
+        {"slots": s, "value": e.estimate, "series": labels["bound"]}
         for s, e in sorted(bound.items())
     ]
     dots = [
         {"slots": s, "value": v, "series": labels["order"]} for s, v in sorted(in_order.items())
     ]
     every = sorted({*bound, *in_order, here})
-    top = max([1.2, *(e.high for e in bound.values()), *in_order.values()])
+    # Capped, so that one wide interval does not flatten the rest; the band is clipped there.
+    largest = max([1.0, *(e.estimate for e in bound.values()), *in_order.values()])
+    bottom, top = _round_range(min([1.0, *in_order.values()]), max(1.2, 1.3 * largest))
     x = {
         "field": "slots",
         "type": "quantitative",
@@ -139,7 +142,7 @@ def gain_by_slots(
             "offset": 8,
         },
     }
-    y_scale = {"domain": [min(1, *(v for v in [*in_order.values(), 1.0])), top], "nice": True}
+    y_scale = {"domain": [bottom, top], "nice": False}
     y = {
         "type": "quantitative",
         "scale": y_scale,
@@ -158,17 +161,17 @@ def gain_by_slots(
         "height": 210,
         "layer": [
             {
-                "data": {"values": band},
+                "data": {"values": _band(bound, bottom, top)},
                 "mark": {"type": "area", "color": BATCH, "opacity": 0.16},
                 "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
             },
             {
-                "data": {"values": band},
+                "data": {"values": line},
                 "mark": {"type": "line", "color": BATCH, "strokeWidth": 1.6},
                 "encoding": {"x": x, "y": {**y, "field": "value"}},
             },
             {
-                "data": {"values": band + dots},
+                "data": {"values": line + dots},
                 "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
                 "encoding": {
                     "x": x,
@@ -201,6 +204,29 @@ def gain_by_slots(
             },
         ],
     }
+
+
+def _round_range(low: float, high: float) -> tuple[float, float]:
+    """The range widened to whole steps of 1, 2 or 5, about six of them."""
+    step = next(tick for tick in _ticks([(high - low) / 6] * 2) if tick >= (high - low) / 6)
+    return math.floor(low / step) * step, math.ceil(high / step) * step
+
+
+def _band(bound: Mapping[int, Estimate], bottom: float, top: float) -> list[Spec]:
+    """The intervals, cut off exactly where they leave the picture; slots are logarithmic."""
+    corners = [(math.log2(s), e.low, e.high) for s, e in sorted(bound.items())]
+    cuts = list(corners)
+    for (x0, low0, high0), (x1, low1, high1) in pairwise(corners):
+        for a, b in ((low0, low1), (high0, high1)):
+            for edge in (bottom, top):
+                if min(a, b) < edge < max(a, b):
+                    t = (edge - a) / (b - a)
+                    low, high = low0 + t * (low1 - low0), high0 + t * (high1 - high0)
+                    cuts.append((x0 + t * (x1 - x0), low, high))
+    return [
+        {"slots": 2**x, "low": max(bottom, min(top, low)), "high": max(bottom, min(top, high))}
+        for x, low, high in sorted(cuts)
+    ]
 
 
 def _reference(x: Spec, at: float, label: str, *, right: bool = False) -> list[Spec]:

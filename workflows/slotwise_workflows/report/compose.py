@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from datetime import datetime
+
 from slotwise_workflows.report.document import Branding, Document, Section
 from slotwise_workflows.report.sections import (
     data,
@@ -12,8 +16,9 @@ from slotwise_workflows.report.sections import (
     tables,
 )
 from slotwise_workflows.report.words import Words, clean
-from slotwise_workflows.result import Result
+from slotwise_workflows.result import Diagnosis, Result
 
+_SHORT_WINDOW_S = 3600.0  # minutes alone would not tell how long it is
 _SKIN_WORDS = ("contents", "skip", "numbers", "because", "now", "after")
 
 
@@ -29,26 +34,10 @@ def compose(result: Result, words: Words, branding: Branding) -> Document:
         InputError: The result names a code this version has no sentence for.
     """
     shown = first_page.leading(result)
-    sections = (
-        pictures.pictures(shown, words),
-        outlook.what_if(shown, words),
-        outlook.money(shown, words),
-        outlook.elsewhere(shown, words),
-        outlook.limits(shown, words),
-        outlook.rollout(shown, result.provenance, words),
-        data.data(result, words),
-        data.assumptions(result, words),
-        method.method(words),
-        method.glossary(words),
-        method.provenance(result.provenance, words),
-        tables.tables(shown, words),
-        tables.models(result, words),
-    )
-    first = (
-        first_page.models(result, words),
-        first_page.numbers(shown, words),
-        first_page.flips(shown, words),
-    )
+    if shown.verdict == "not_yours":
+        first, sections = _for_a_user_of_an_api(result, shown, words)
+    else:
+        first, sections = _for_an_operator(result, shown, words)
     fixed = {key: words(f"page.{key}") for key in _SKIN_WORDS}
     fixed["footer"] = words("page.footer", version=clean(result.provenance.slotwise))
     return Document(
@@ -60,6 +49,69 @@ def compose(result: Result, words: Words, branding: Branding) -> Document:
         sections=_present(sections),
         words=fixed,
     )
+
+
+_Parts = tuple[Section | None, ...]
+
+
+def _for_an_operator(result: Result, shown: Diagnosis, words: Words) -> tuple[_Parts, _Parts]:
+    """Page one and the rest, for whoever runs the server."""
+    first = (
+        first_page.models(result, words),
+        first_page.numbers(shown, words),
+        first_page.flips(shown, words),
+    )
+    rest = (
+        pictures.pictures(shown, words),
+        outlook.what_if(shown, words),
+        outlook.money(shown, words),
+        outlook.elsewhere(shown, words),
+        outlook.limits(shown, words),
+        outlook.rollout(shown, result.provenance, words),
+        *_foundations(result, words),
+        tables.tables(shown, words),
+        tables.models(result, words),
+    )
+    return first, rest
+
+
+def _for_a_user_of_an_api(result: Result, shown: Diagnosis, words: Words) -> tuple[_Parts, _Parts]:
+    """Page one holds what a user of an API can do; what a server would gain is an appendix."""
+    first = (
+        first_page.models(result, words),
+        outlook.elsewhere(shown, words),
+        first_page.flips(shown, words),
+    )
+    appendix = (
+        first_page.numbers(shown, words),
+        pictures.simulated(shown, words),
+        outlook.what_if(shown, words),
+        outlook.money(shown, words),
+        tables.tables(shown, words),
+    )
+    rest = (
+        pictures.measured(shown, words),
+        outlook.limits(shown, words),
+        *_foundations(result, words),
+        tables.models(result, words),
+        *(_as_appendix(section, words) for section in appendix if section is not None),
+    )
+    return first, rest
+
+
+def _foundations(result: Result, words: Words) -> _Parts:
+    return (
+        data.data(result, words),
+        data.assumptions(result, words),
+        method.method(words),
+        method.glossary(words),
+        method.provenance(result.provenance, words),
+    )
+
+
+def _as_appendix(section: Section, words: Words) -> Section:
+    title = words("appendix.title", title=section.title)
+    return replace(section, title=title)
 
 
 def _present(sections: tuple[Section | None, ...]) -> tuple[Section, ...]:
@@ -83,15 +135,26 @@ def _window(result: Result, words: Words) -> str:
     if span is None:
         return words("page.window_unknown")
     if isinstance(span.first, str) and isinstance(span.last, str):
-        return words("page.window_value", first=_minute(span.first), last=_minute(span.last))
+        short = _seconds_between(span.first, span.last) < _SHORT_WINDOW_S
+        first, last = (_moment(text, seconds=short) for text in (span.first, span.last))
+        return words("page.window_value", first=first, last=last)
     seconds = float(span.last) - float(span.first)
     return words("page.window_relative", span=seconds)
 
 
-def _minute(moment: str) -> str:
-    """An RFC 3339 time to the minute, its zone kept; anything else as it is."""
+def _seconds_between(first: str, last: str) -> float:
+    """Infinite where either is no RFC 3339 time, so that nothing is taken for short."""
+    try:
+        between = datetime.fromisoformat(last) - datetime.fromisoformat(first)
+    except (ValueError, TypeError):
+        return math.inf
+    return between.total_seconds()
+
+
+def _moment(moment: str, *, seconds: bool) -> str:
+    """An RFC 3339 time to the minute or second, its zone kept; anything else as it is."""
     day, mark, time = clean(moment, 40).partition("T")
     if not mark or len(time) < 6:
         return clean(moment, 40)
     zone = "UTC" if time.endswith("Z") else time[-6:] if time[-6:-5] in {"+", "-"} else ""
-    return f"{day} {time[:5]} {zone}".rstrip()
+    return f"{day} {time[: 8 if seconds else 5]} {zone}".rstrip()

@@ -16,10 +16,12 @@ Row = Sequence[Cell]
 def csv_tables(result: Result) -> dict[str, tuple[list[str], list[Row]]]:
     """Every table at full precision: file name, columns, rows. Empty tables are left out.
 
-    The log as a whole stands under the model ``*`` where the log holds several models.
+    Where the log holds several models, the log as a whole stands among the verdicts alone, under
+    the model ``*``: its figures are those of the leading model.
     """
     whole = ("*" if result.models else result.model or "", result)
-    parts: list[tuple[str, Diagnosis]] = [whole, *((m.model or "", m) for m in result.models)]
+    models: list[tuple[str, Diagnosis]] = [(m.model or "", m) for m in result.models]
+    parts = models or [whole]
 
     def each(rows: Callable[[Diagnosis], Iterable[Row]]) -> list[Row]:
         return [(name, *row) for name, part in parts for row in rows(part)]
@@ -27,7 +29,7 @@ def csv_tables(result: Result) -> dict[str, tuple[list[str], list[Row]]]:
     tables: dict[str, tuple[str, list[Row]]] = {
         "verdicts": (
             "model requests token_share verdict confidence slots gain gain_low gain_high",
-            each(_verdict),
+            [(name, *row) for name, part in [whole, *models] for row in _verdict(part)],
         ),
         "policies": ("model policy figure value", each(_policies)),
         "gain_bound": ("model slots estimate low high", each(_bound)),

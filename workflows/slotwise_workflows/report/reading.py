@@ -7,6 +7,7 @@ from slotwise_workflows.report.words import Words, clean
 from slotwise_workflows.result import Diagnosis, Fact, Reason
 
 CONTINUOUS = "continuous"
+BY_FACT = frozenset({"already", "not_yours"})  # verdicts that rest on no number
 
 _REASON_LABELS: dict[str, Label] = {
     "too_few_requests": "measured",

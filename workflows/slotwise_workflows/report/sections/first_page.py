@@ -23,7 +23,6 @@ from slotwise_workflows.report.words import Words, clean
 from slotwise_workflows.result import P95_REQUESTS, Diagnosis, Result
 
 _MAX_MODELS = 12
-_BY_FACT = {"already", "not_yours"}
 _MAX_REASONS = 4
 _MAX_DOUBTS = 2
 
@@ -126,7 +125,8 @@ def numbers(diagnosis: Diagnosis, words: Words) -> Section:
     if diagnosis.slots_is_range and diagnosis.policies:
         text = words("numbers.slots_range", slots=diagnosis.slots)
         blocks.append(Paragraph(text, "assumed", words("label.assumed")))
-    return Section("numbers", words("numbers.title"), tuple(blocks))
+    title = "numbers.title_already" if diagnosis.verdict == "already" else "numbers.title"
+    return Section("numbers", words(title), tuple(blocks))
 
 
 def _shows_latency(diagnosis: Diagnosis, batch: str) -> bool:
@@ -277,6 +277,6 @@ def flips(diagnosis: Diagnosis, words: Words) -> Section:
         Item(words.sentence("flip", flip.code, flip.numbers), "simulated", tag)
         for flip in diagnosis.flip
     )
-    none = "flip.none" if diagnosis.verdict in _BY_FACT else "flip.none_found"
+    none = "flip.none" if diagnosis.verdict in reading.BY_FACT else "flip.none_found"
     block: Block = Bullets(items) if items else Paragraph(words(none))
     return Section("flips", words("flips.title"), (block,))

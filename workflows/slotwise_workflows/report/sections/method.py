@@ -83,7 +83,7 @@ def provenance(own: Provenance, words: Words) -> Section:
         if len(own.inputs) > _MAX_FILES:
             files.append((f"+{len(own.inputs) - _MAX_FILES}", "…", "…"))
         blocks.append(_texts(words, "provenance.inputs", ("file", "bytes", "sha256"), files))
-    settings = _flat(own.config)[:_MAX_SETTINGS]
+    settings = _settings(own.config, words)[:_MAX_SETTINGS]
     if settings:
         blocks.append(_texts(words, "provenance.config", ("key", "value"), settings))
     return Section("provenance", words("provenance.title"), tuple(blocks))
@@ -94,13 +94,31 @@ def _texts(words: Words, caption: str, heads: tuple[str, ...], rows: list[Any]) 
     return Table(words(caption), columns, tuple(rows))
 
 
-def _flat(config: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+def _settings(config: dict[str, Any], words: Words, prefix: str = "") -> list[tuple[str, str]]:
+    """What was set, by its name in words where it has one; what is null or empty is left out."""
     rows: list[tuple[str, str]] = []
     for key, value in config.items():
-        name = f"{prefix}{key}"
         if isinstance(value, dict) and value:
-            rows += _flat(value, f"{name}.")
-        else:
-            shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            rows.append((clean(name, 80), clean(shown, _LONG)))
+            rows += _settings(value, words, f"{prefix}{key}.")
+        elif value is not None and value not in ("", [], {}):
+            rows.append((_setting(f"{prefix}{key}", words), _value(value, words)))
     return rows
+
+
+def _setting(path: str, words: Words) -> str:
+    """A setting's name in words; one of a workload file that has none as the file spells it."""
+    for group, name in (("setting", path), ("fact", path.removeprefix("server."))):
+        if f"{group}.{name}" in words:
+            return words(f"{group}.{name}")
+    return clean(path, 80)
+
+
+def _value(value: Any, words: Words) -> str:
+    if isinstance(value, bool):
+        return words("value.yes" if value else "value.no")
+    if isinstance(value, list) and all(isinstance(own, str) for own in value):
+        return clean(words("format.list_separator").join(value), _LONG)
+    if isinstance(value, str):
+        known = f"value.{value}"
+        return words(known) if known in words else clean(value, _LONG)
+    return clean(json.dumps(value, ensure_ascii=False), _LONG)

@@ -19,6 +19,7 @@ from slotwise_workflows.report.words import Words
 from slotwise_workflows.result import P95_REQUESTS, Diagnosis, Provenance, WhatIf
 
 _CHANGE = {"adopt", "conditional", "marginal"}
+_AGAIN = {"no_gain": "again_changed", "insufficient_data": "again_data"}
 _SAY_IT_THEMSELVES = {"arrivals_unknown", "replicas_unknown", "replay_contradicted"}
 
 
@@ -148,15 +149,18 @@ def limits(diagnosis: Diagnosis, words: Words) -> Section:
 
 
 def rollout(diagnosis: Diagnosis, provenance: Provenance, words: Words) -> Section:
-    """What to do in which order, and the same diagnosis again four weeks later."""
+    """What to do in which order; the prediction where a change is advised, and its test."""
     steps = tuple(
         Item(words.sentence("action", action.code, action.numbers)) for action in diagnosis.actions
     )
     blocks: list[Block] = [Bullets(steps, ordered=True)] if steps else []
-    again = "rollout.again_data" if diagnosis.verdict == "insufficient_data" else "rollout.again"
-    if diagnosis.gain is not None:
+    changes = diagnosis.verdict in _CHANGE
+    if changes and diagnosis.gain is not None:
         text = words("rollout.prediction", gain=words.estimate(diagnosis.gain))
         blocks.append(Callout(words("rollout.predicted"), text))
-    blocks += [Paragraph(words(again)), Code(command_of_then(provenance.command, diagnosis.facts))]
-    title = "rollout.title" if diagnosis.verdict in _CHANGE else "rollout.title_no"
+    if diagnosis.verdict not in reading.BY_FACT:  # that no later log would change
+        again = "again" if changes else _AGAIN[diagnosis.verdict]
+        command = command_of_then(provenance.command, diagnosis.facts)
+        blocks += [Paragraph(words(f"rollout.{again}")), Code(command)]
+    title = "rollout.title" if changes else "rollout.title_no"
     return Section("rollout", words(title), tuple(blocks))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from slotwise_workflows.report import charts, reading, svg, timeline_chart
 from slotwise_workflows.report.document import Column, Figure, Label, Section, Table
@@ -16,7 +16,10 @@ from slotwise_workflows.result import (
     Timeline,
 )
 
+_Draw = Callable[[Diagnosis, Words], Figure | None]
+
 _TABLE_BINS = 12
+_FEWEST_BATCHES = 4  # of a number of slots, for the sample to say anything about it
 # Axis units of the arrivals picture: longest span shown in it, seconds of one, catalogue key.
 _UNITS = (
     (180.0, 1.0, "arrivals.axis_s"),
@@ -28,15 +31,27 @@ _UNITS = (
 
 def pictures(diagnosis: Diagnosis, words: Words) -> Section | None:
     """Every picture that the result carries the data for."""
-    drawn = (
-        _slots_over_time(diagnosis, words),
-        _lengths(diagnosis, words),
-        _gain(diagnosis, words),
-        _load(diagnosis, words),
-        _arrivals(diagnosis, words),
+    return _section(
+        diagnosis, words, "pictures", (_slots_over_time, _lengths, _gain, _load, _arrivals)
     )
+
+
+def measured(diagnosis: Diagnosis, words: Words) -> Section | None:
+    """The pictures of the log alone, which say nothing about a server."""
+    return _section(diagnosis, words, "pictures", (_lengths, _arrivals))
+
+
+def simulated(diagnosis: Diagnosis, words: Words) -> Section | None:
+    """The pictures of what ways of batching make of the log."""
+    return _section(diagnosis, words, "pictures-simulated", (_slots_over_time, _gain, _load))
+
+
+def _section(
+    diagnosis: Diagnosis, words: Words, name: str, draw: Sequence[_Draw]
+) -> Section | None:
+    drawn = (own(diagnosis, words) for own in draw)
     figures = tuple(figure for figure in drawn if figure is not None)
-    return Section("pictures", words("figures.title"), figures) if figures else None
+    return Section(name, words("figures.title"), figures) if figures else None
 
 
 def _figure(
@@ -211,19 +226,27 @@ def _bins(histogram: Histogram, words: Words) -> list[tuple[str, ...]]:
 
 
 def _gain(diagnosis: Diagnosis, words: Words) -> Figure | None:
-    bound = {int(slots): e for slots, e in diagnosis.gain_bound.items() if slots.isdecimal()}
+    here = diagnosis.slots
+    bound = {
+        int(slots): e
+        for slots, e in diagnosis.gain_bound.items()
+        if slots.isdecimal() and _carried(int(slots), diagnosis)
+    }
     if len(bound) < 2:
         return None
     # The same gain stands at every load: any point of a number of slots carries it.
-    in_order = {point.slots: point.gain for point in diagnosis.what_if}
+    in_order = {
+        point.slots: point.gain for point in diagnosis.what_if if _carried(point.slots, diagnosis)
+    }
     if diagnosis.gain is not None:
         in_order[diagnosis.slots] = diagnosis.gain.estimate
     if diagnosis.arrivals is None:
         in_order = {}
-    few, many, here = min(bound), max(bound), diagnosis.slots
+    few, many = min(bound), max(bound)
+    assumed = "_assumed" if diagnosis.slots_is_range else ""
     own = diagnosis.gain
     labels = {key: words(f"gain.{key}") for key in ("axis", "y", "bound", "order", "even")}
-    labels["here"] = words("gain.here", slots=here)
+    labels["here"] = words(f"gain.here{assumed}", slots=here)
     rows = [
         (
             words.number(slots, "count"),
@@ -246,7 +269,7 @@ def _gain(diagnosis: Diagnosis, words: Words) -> Figure | None:
         charts.gain_by_slots(bound, in_order, here, labels),
         title=title,
         description=words(
-            "gain.description",
+            f"gain.description{assumed}",
             few=few,
             first=bound[few].estimate,
             many=many,
@@ -256,6 +279,11 @@ def _gain(diagnosis: Diagnosis, words: Words) -> Figure | None:
         table=_table(words, "gain.table", heads, rows),
         label="measured",
     )
+
+
+def _carried(slots: int, diagnosis: Diagnosis) -> bool:
+    """Whether the sample holds enough batches of that many, or they are this client's."""
+    return slots == diagnosis.slots or slots * _FEWEST_BATCHES <= diagnosis.requests
 
 
 def _load(diagnosis: Diagnosis, words: Words) -> Figure | None:

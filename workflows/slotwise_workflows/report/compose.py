@@ -87,11 +87,11 @@ def _for_a_user_of_an_api(result: Result, shown: Diagnosis, words: Words) -> tup
         pictures.simulated(shown, words),
         outlook.what_if(shown, words),
         outlook.money(shown, words),
+        outlook.limits(shown, words),
         tables.tables(shown, words),
     )
     rest = (
         pictures.measured(shown, words),
-        outlook.limits(shown, words),
         *_foundations(result, words),
         tables.models(result, words),
         *(_as_appendix(section, words) for section in appendix if section is not None),

@@ -45,7 +45,10 @@ def shown(timeline: Timeline) -> Shown:
     if timeline.drawn_slots < timeline.slots:
         idle = timeline.idle_slot_s
         return Shown(total, held, idle["static"], idle["continuous"], cut=True)
-    return Shown(total, held, max(held, total - busy), max(0.0, total - refilled), cut=False)
+    empty, refilled_empty = (
+        0.0 if s < 1e-9 * total else s for s in (total - busy - held, total - refilled)
+    )
+    return Shown(total, held, held + empty, refilled_empty, cut=False)
 
 
 def _busy_and_held(bars: Sequence[Occupancy], span_s: float) -> tuple[float, float]:
@@ -117,7 +120,9 @@ def _panel(
                 "axis": {
                     "title": labels["slot"],
                     "labelFontSize": 10 if drawn <= 8 else 8,
-                    "values": [n for n in range(1, drawn + 1) if height > 8 or n % 4 in {0, 1}],
+                    "values": [
+                        n for n in range(1, drawn + 1) if height > 8 or n % 4 == 0 or n == 1
+                    ],
                 },
             },
             "fill": colour,

@@ -48,8 +48,7 @@ def data(result: Result, words: Words) -> Section:
         _lengths(own, words),
     ]
     if result.arrivals is not None:
-        span, days = result.arrivals.span_s, result.arrivals.days
-        text = words("data.arrivals", span=span, days=days)
+        text = words("data.arrivals", span=result.arrivals.span_s)
         blocks.append(Paragraph(text, "measured", words("label.measured")))
     if own.notes:
         places = tuple(Item(clean(note, _NOTE_LENGTH)) for note in own.notes[:_MAX_NOTES])
@@ -91,12 +90,12 @@ def exclusion(words: Words, reason: str) -> str:
 
 
 def flag(words: Words, own: str) -> str:
-    """A flag in words, its detail in front; an unknown one as it is."""
+    """A flag in words, its detail behind; an unknown one as it is."""
     name, _, detail = own.partition(":")
     key = f"flag.{name}"
     if key not in words:
         return clean(own)
-    return words("data.flag", text=words(key), flag=clean(own)) if detail else words(key)
+    return words("data.flag", text=words(key), detail=clean(detail)) if detail else words(key)
 
 
 def _quality(own: Inspection, words: Words) -> Block:
@@ -208,15 +207,16 @@ def assumptions(result: Result, words: Words) -> Section:
 
 def _fact(own: Fact, words: Words) -> tuple[str, ...]:
     return (
-        _known(words, "fact", own.name),
+        known(words, "fact", own.name),
         fact_value(own, words),
         words(f"label.{own.source}"),
-        _known(words, "basis", own.basis) if own.basis else words.number(None, ""),
+        known(words, "basis", own.basis) if own.basis else words.number(None, ""),
         words(f"weight.{own.weight}"),
     )
 
 
-def _known(words: Words, group: str, code: str) -> str:
+def known(words: Words, group: str, code: str) -> str:
+    """A code in words; an unknown one as it is."""
     key = f"{group}.{code}"
     return words(key) if key in words else clean(code)
 
@@ -228,7 +228,7 @@ def fact_value(own: Fact, words: Words) -> str:
     if own.value is None and own.low is None:
         return words("value.unknown")
     if isinstance(own.value, str):
-        return _known(words, "value", own.value)
+        return known(words, "value", own.value)
     kind = _FACT_KINDS.get(own.name, "digits")
     unit = "" if own.name in _FACT_KINDS or not own.unit else f" {clean(own.unit, 12)}"
     shown = words.number(own.value, kind) + unit
@@ -242,7 +242,7 @@ def fact_value(own: Fact, words: Words) -> str:
 
 def _thresholds(thresholds: dict[str, float], words: Words) -> Table:
     rows = tuple(
-        (_known(words, "threshold", name), words.number(value, "number"))
+        (known(words, "threshold", name), words.number(value, "number"))
         for name, value in thresholds.items()
     )
     heads = (

@@ -19,6 +19,7 @@ from slotwise_workflows.report.document import (
     Table,
 )
 from slotwise_workflows.report.numbers import DASH
+from slotwise_workflows.report.sections.data import fact_value, known
 from slotwise_workflows.report.words import Words, clean
 from slotwise_workflows.result import P95_REQUESTS, Diagnosis, Result
 
@@ -29,7 +30,6 @@ _MAX_DOUBTS = 2
 
 def cover(result: Result, words: Words) -> Cover:
     """The answer, its reasons, its confidence and one next action."""
-    doubts = tuple(reading.limit_item(words, limit).text for limit in result.limits[:_MAX_DOUBTS])
     action = result.actions[0] if result.actions else None
     return Cover(
         verdict=result.verdict,
@@ -37,24 +37,48 @@ def cover(result: Result, words: Words) -> Cover:
         sentence=words(f"verdict.{result.verdict}.sentence"),
         because=tuple(_because(result, words)[:_MAX_REASONS]),
         confidence=words("page.confidence", level=words(f"confidence.{result.confidence}")),
-        confidence_why=doubts or (words("page.confidence_high"),),
+        confidence_why=_doubts(result, words) or (words("page.confidence_high"),),
         action_title=words("page.next"),
-        action=words.sentence("action", action.code, action.numbers) if action else "",
+        action=_of_model(words.sentence("action", action.code, action.numbers), result, words)
+        if action
+        else "",
+    )
+
+
+def _doubts(result: Result, words: Words) -> tuple[str, ...]:
+    """What keeps the confidence down; where a fact decides, whether anybody has confirmed it."""
+    if result.verdict in reading.BY_FACT:
+        name = "serving" if result.verdict == "not_yours" else "batches_already"
+        own = reading.fact(result, name)
+        if own is None or own.source in {"given", "measured"}:
+            return ()
+        text = words(
+            "page.confidence_read",
+            fact=words(f"fact.{name}"),
+            value=fact_value(own, words),
+            basis=known(words, "basis", own.basis),
+        )
+        return (_of_model(text, result, words),)
+    return tuple(
+        _of_model(reading.limit_item(words, limit).text, result, words)
+        for limit in result.limits[:_MAX_DOUBTS]
     )
 
 
 def _because(result: Result, words: Words) -> list[Item]:
     """The reasons; where the log holds several models, those of the leading one by its name."""
     items = [(reason.code, reading.reason_item(words, reason)) for reason in result.reasons]
-    if not result.models:
-        return [item for _, item in items]
-    name = model_name(words, leading(result))
     return [
-        item
-        if code == "models_apart"
-        else replace(item, text=words("page.of_model", model=name, sentence=item.text))
+        item if code == "models_apart" else replace(item, text=_of_model(item.text, result, words))
         for code, item in items
     ]
+
+
+def _of_model(sentence: str, result: Result, words: Words) -> str:
+    """The sentence under the leading model's name, where the log holds several."""
+    if not result.models:
+        return sentence
+    return words("page.of_model", model=model_name(words, leading(result)), sentence=sentence)
 
 
 def leading(result: Result) -> Diagnosis:
@@ -175,10 +199,12 @@ def _idle(diagnosis: Diagnosis, batch: str, words: Words) -> KeyNumber:
         return _item(words, "numbers.idle", *shown, words("numbers.no_interval"), "simulated")
     gain = diagnosis.gain
     full, low, high = (max(0.0, 1 - 1 / g) for g in (gain.estimate, gain.low, gain.high))
-    if not reading.times_count(diagnosis) or reading.overloaded(diagnosis, batch):
+    timed = reading.times_count(diagnosis)
+    if timed and reading.overloaded(diagnosis, batch):
         note = words("numbers.idle_full", now=full, low=low, high=high)
         return _item(words, "numbers.idle", *shown, note, "simulated")
-    note = words("numbers.idle_today", low=low, high=high, now=now, after=after)
+    key = "numbers.idle_today" if timed else "numbers.idle_replay"
+    note = words(key, low=low, high=high, now=now, after=after)
     refilled = words.number(0.0, "percent")
     shown = words.number(full, "percent"), refilled
     return _item(words, "numbers.idle_at_full", *shown, note, "simulated")
@@ -255,17 +281,19 @@ def _load(diagnosis: Diagnosis, batch: str, words: Words) -> list[Block]:
     arrivals = diagnosis.arrivals
     if arrivals is None:
         return []
-    at = {"rate": arrivals.busiest_rate_per_s, "span": arrivals.busiest_span_s}
     now = diagnosis.utilisation.get(batch)
     after = diagnosis.utilisation.get(reading.CONTINUOUS)
     if now is None or after is None:
-        text, label = words("numbers.load", **at), "measured"
-    else:
-        text = words("numbers.load_utilisation", **at, batch=now, continuous=after)
-        label = "simulated"
-    kind: Label = "measured" if label == "measured" else "simulated"
-    blocks: list[Block] = [Paragraph(text, kind, words(f"label.{kind}"))]
-    if after is not None and after >= 1:
+        return []
+    text = words(
+        "numbers.load_utilisation",
+        rate=arrivals.busiest_rate_per_s,
+        span=arrivals.busiest_span_s,
+        batch=now,
+        continuous=after,
+    )
+    blocks: list[Block] = [Paragraph(text, "simulated", words("label.simulated"))]
+    if after >= 1:
         blocks.append(Paragraph(words("numbers.still_overloaded")))
     return blocks
 

@@ -30,10 +30,11 @@ def what_if(diagnosis: Diagnosis, words: Words) -> Section:
         return Section("what-if", title, (Paragraph(words("whatif.none")),))
     batch = reading.baseline(diagnosis)
     timed = any(point.latency_mean_s for point in diagnosis.what_if)
+    loaded = any(point.load for point in diagnosis.what_if)
     p95 = timed and diagnosis.requests >= P95_REQUESTS
     keys = [
         "slots",
-        "load",
+        *(["load"] if loaded else []),
         "gain",
         *(["mean"] if timed else []),
         *(["p95"] if p95 else []),
@@ -43,7 +44,7 @@ def what_if(diagnosis: Diagnosis, words: Words) -> Section:
     for point in diagnosis.what_if:
         cells = [
             words.number(point.slots, "count"),
-            words.number(point.load, "factor") if point.load else words("whatif.load_unknown"),
+            *([words.number(point.load, "factor")] if loaded else []),
             words.number(point.gain, "times"),
         ]
         if timed:
@@ -52,16 +53,17 @@ def what_if(diagnosis: Diagnosis, words: Words) -> Section:
             cells.append(_seconds(point, point.latency_p95_s, batch, words))
         cells.append(_idle(point, batch, words))
         rows.append(tuple(cells))
+    lead = words("whatif.lead" if loaded else "whatif.lead_backlog")
     strained = any(any(point.overloaded.values()) for point in diagnosis.what_if)
     table = Table(
-        caption=words("whatif.caption"),
+        caption=words("whatif.caption" if loaded else "whatif.caption_backlog"),
         columns=tuple(Column(words(f"whatif.{key}")) for key in keys),
         rows=tuple(rows),
         label="simulated",
         tag=words("label.simulated"),
         note=words("whatif.note") if strained and timed else "",
     )
-    return Section("what-if", title, (Paragraph(words("whatif.lead")), table))
+    return Section("what-if", title, (Paragraph(lead), table))
 
 
 def _seconds(point: WhatIf, seconds: dict[str, float], batch: str, words: Words) -> str:

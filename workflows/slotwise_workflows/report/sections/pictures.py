@@ -83,6 +83,7 @@ def _slots_over_time(diagnosis: Diagnosis, words: Words) -> Figure | None:
     if timeline is None or timeline.span_s <= 0:
         return None
     own = timeline_chart.shown(timeline)
+    window = words(f"timeline.window_{diagnosis.replay}", span=timeline.span_s)
     labels = {key: words(f"timeline.{key}") for key in ("busy", "held", "empty", "axis", "slot")}
     if own.cut:
         drawn = {"drawn": timeline.drawn_slots, "slots": timeline.slots}
@@ -90,7 +91,7 @@ def _slots_over_time(diagnosis: Diagnosis, words: Words) -> Figure | None:
         labels["continuous"] = words("timeline.continuous_cut", **drawn)
         told = words(
             "timeline.description_cut",
-            span=timeline.span_s,
+            window=window,
             static=own.batch_idle / own.total,
             continuous=own.continuous_idle / own.total,
         )
@@ -102,7 +103,7 @@ def _slots_over_time(diagnosis: Diagnosis, words: Words) -> Figure | None:
         labels["continuous"] = words("timeline.continuous", empty=refilled)
         told = words(
             "timeline.description",
-            span=timeline.span_s,
+            window=window,
             held=held,
             empty=empty,
             refilled=refilled,
@@ -156,7 +157,7 @@ def _timeline_table(
         (timeline.batch, own.held, own.batch_idle),
         (reading.CONTINUOUS, 0.0, own.continuous_idle),
     ):
-        parts = (idle,) if own.cut else (held, idle - held)
+        parts = (idle,) if own.cut else (held, max(0.0, idle - held))
         rows.append(
             (
                 reading.policy_name(words, name, diagnosis),

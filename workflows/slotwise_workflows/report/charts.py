@@ -34,17 +34,19 @@ def lengths(
     """
     start, width = histogram.start, histogram.width
     end = max(start + width * len(histogram.counts), *(x for x, _ in marks))
+    low = min(start, 0.0)
+    drawn = max(width, 0.006 * (end - low))  # a narrower bar would not be seen
     bars = [
-        {"from": start + i * width, "to": start + (i + 1) * width, "n": n}
+        {"from": start + i * width, "to": start + i * width + drawn, "n": n}
         for i, n in enumerate(histogram.counts)
         if n
     ]
     most = max(histogram.counts)
     lines = [
-        {"x": x, "label": label, "y": 7 + 16 * row, "right": x > start + 0.7 * (end - start)}
+        {"x": x, "label": label, "y": 7 + 16 * row, "right": x > low + 0.7 * (end - low)}
         for row, (x, label) in enumerate(marks)
     ]
-    x = {"type": "quantitative", "scale": {"domain": [min(start, 0), end], "nice": False}}
+    x = {"type": "quantitative", "scale": {"domain": [low, max(end, start + drawn)], "nice": False}}
     layers: list[Spec] = [
         {
             "data": {"values": bars},
@@ -137,7 +139,8 @@ def gain_by_slots(
         "scale": {"type": "log", "base": 2, "domain": [every[0], every[-1]], "nice": False},
         "axis": {
             "title": labels["axis"],
-            "values": sorted(bound) or every,
+            # Powers of two: a server's own number stands beside its line, not among them.
+            "values": [slots for slots in every if slots & (slots - 1) == 0],
             "format": "d",
             "offset": 8,
         },

@@ -14,6 +14,7 @@ from slotwise_workflows.result import (
     Histogram,
     LengthFigures,
     Timeline,
+    WhatIf,
 )
 
 _Draw = Callable[[Diagnosis, Words], Figure | None]
@@ -131,7 +132,7 @@ def _timeline_title(timeline: Timeline, own: timeline_chart.Shown, words: Words)
     if own.cut:
         shares = {"static": batch / own.total, "continuous": continuous / own.total}
         return words("timeline.title_cut", slots=timeline.slots, **shares)
-    if batch - continuous >= 0.1 * batch > 0:
+    if batch - continuous >= max(0.1 * batch, 0.02 * own.total):
         in_minutes = batch >= 600
         scale = 60.0 if in_minutes else 1.0
         return words(
@@ -189,8 +190,8 @@ def _lengths(diagnosis: Diagnosis, words: Words) -> Figure | None:
     histogram, own = diagnosis.histogram, diagnosis.output_tokens
     if not any(histogram.counts) or histogram.width <= 0:
         return None
-    marks = [(own.mean, words("lengths.mean", value=own.mean))]
-    if diagnosis.requests >= P95_REQUESTS:
+    marks = [(own.mean, words("lengths.mean", value=own.mean))] if own.std != 0 else []
+    if own.std != 0 and diagnosis.requests >= P95_REQUESTS:
         marks.append((own.p95, words("lengths.p95", value=own.p95)))
     marks.append((own.max, words("lengths.max", value=own.max)))
     labels = {"axis": words("lengths.axis"), "count": words("lengths.count")}
@@ -312,23 +313,11 @@ def _load(diagnosis: Diagnosis, words: Words) -> Figure | None:
         )
         for p in shown
     ]
-    too_much = [p.load for p in shown if p.overloaded.get(batch, False)]
-    today = next((p for p in shown if p.load == 1), shown[0])
-    if too_much and min(too_much) == 1:
-        title = words("load.title_overload_now")
-    elif too_much and min(too_much) < 1:
-        title = words("load.title_overload", load=min(too_much))
-    else:
-        title = words(
-            "load.title",
-            now=today.latency_mean_s[batch],
-            after=today.latency_mean_s[reading.CONTINUOUS],
-        )
     return _figure(
         words,
         "load",
         charts.latency_by_load(series, {k: words(f"load.{k}") for k in ("axis", "y", "here")}),
-        title=title,
+        title=_load_title(shown, batch, words),
         description=words(
             "load.description", low=shown[0].load, high=shown[-1].load, slots=diagnosis.slots
         ),
@@ -336,6 +325,19 @@ def _load(diagnosis: Diagnosis, words: Words) -> Figure | None:
         label=reading.seconds_label(diagnosis),
         note=words("load.note") if any(over for *_, over in series) else "",
     )
+
+
+def _load_title(shown: Sequence[WhatIf], batch: str, words: Words) -> str:
+    """What today's load does to either way of batching, or the least load that is too much."""
+    strained = next((p for p in shown if p.load <= 1 and p.overloaded.get(batch, False)), None)
+    if strained is None:
+        today = next((p for p in shown if p.load == 1), shown[0])
+        now, after = (today.latency_mean_s[p] for p in (batch, reading.CONTINUOUS))
+        return words("load.title", now=now, after=after)
+    both = "_both" if strained.overloaded.get(reading.CONTINUOUS, False) else ""
+    if strained.load == 1:
+        return words(f"load.title_overload{both}_now")
+    return words(f"load.title_overload{both}", load=strained.load)
 
 
 def _strained(words: Words, seconds: float, over: bool) -> str:

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from slotwise_workflows.given import MOST_REPLICAS, MOST_SLOTS
+
 # --- how a command speaks ------------------------------------------------------------------------
 
 Json = Annotated[
@@ -107,7 +109,7 @@ WorkloadIfAny = Annotated[
 Slots = Annotated[
     int | None,
     typer.Option(
-        "--slots", min=1, max=65_536, metavar="N", help="Requests one server runs at once."
+        "--slots", min=1, max=MOST_SLOTS, metavar="N", help="Requests one server runs at once."
     ),
 ]
 MsPerToken = Annotated[
@@ -116,7 +118,9 @@ MsPerToken = Annotated[
 ]
 Replicas = Annotated[
     int | None,
-    typer.Option("--replicas", min=1, max=10_000, metavar="N", help="Servers behind the balancer."),
+    typer.Option(
+        "--replicas", min=1, max=MOST_REPLICAS, metavar="N", help="Servers behind the balancer."
+    ),
 ]
 MaxDelayMs = Annotated[
     float | None,

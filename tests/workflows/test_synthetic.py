@@ -8,7 +8,7 @@ import pytest
 from slotwise_sim.workload import Workload
 from slotwise_workflows.config.model import Synthetic
 from slotwise_workflows.errors import ConfigError
-from slotwise_workflows.synthetic import draw
+from slotwise_workflows.synthetic import draw, draw_traffic
 
 OUTPUT = {"constant": 5}
 
@@ -33,6 +33,15 @@ def test_all_upfront_without_prompts() -> None:
     limits = drawn(requests=2, max_tokens=9).max_tokens
     assert limits is not None
     assert limits.tolist() == [9, 9]
+
+
+@pytest.mark.parametrize(
+    "arrivals", [{"trace": [0, 1e300]}, {"constant": {"rate": 1e-12}}, {"trace": [0, 4.7e9]}]
+)
+def test_more_time_than_a_clock_tells_is_refused(arrivals: object) -> None:
+    plain = {"requests": 2, "arrivals": arrivals, "output_tokens": OUTPUT}
+    with pytest.raises(ConfigError, match="too much time"):
+        draw_traffic(Synthetic.model_validate(plain), np.random.default_rng(0))
 
 
 def test_a_trace_keeps_its_order() -> None:

@@ -5,6 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+# What can be, for options, workload files and a host's inputs alike.
+MOST_SLOTS = 100_000
+MOST_REPLICAS = 100_000
+MOST_MS_PER_TOKEN = 60_000.0
+MOST_OBJECTIVE_S = 1e6
+MOST_HOUR_PRICE = 1e9
+
 Serving = Literal["self_hosted", "managed_api", "unknown"]
 Mode = Literal["online", "offline"]
 

@@ -10,6 +10,8 @@ from slotwise_workflows.config.model import Arrivals, Lengths, SimpleLengths, Sy
 from slotwise_workflows.errors import ConfigError
 from slotwise_workflows.traffic.model import Traffic, made_traffic
 
+_LONGEST_S = 4.6e9  # about as much as 63 bits of nanoseconds, half of what 64 hold
+
 
 def draw(synthetic: Synthetic, rng: np.random.Generator) -> Workload:
     """Draws the requests.
@@ -41,9 +43,17 @@ def draw_traffic(synthetic: Synthetic, rng: np.random.Generator) -> Traffic:
     """The same requests as `Traffic`, so that they can be diagnosed as a log is.
 
     Raises:
-        ConfigError: As `draw`.
+        ConfigError: As `draw`, or the arrivals span more time than a log's clock can tell.
     """
-    return made_traffic(draw(synthetic, rng), format_id="synthetic")
+    drawn = draw(synthetic, rng)
+    last_s = float(drawn.arrival_s.max())
+    if last_s > _LONGEST_S:
+        raise ConfigError(
+            "traffic.synthetic.arrivals spans too much time",
+            why=f"the last request would arrive after {last_s:.3g} seconds",
+            hint="Give a higher rate, or fewer requests",
+        )
+    return made_traffic(drawn, format_id="synthetic")
 
 
 def _arrivals(n: int, arrivals: Arrivals, rng: np.random.Generator) -> Floats:

@@ -151,7 +151,7 @@ def test_answers_are_understood(key: str, answer: str, parsed: str) -> None:
     [
         ("slots", "0"),
         ("slots", "8.5"),
-        ("slots", "10001"),
+        ("slots", "100001"),
         ("slots", "many"),
         ("slots", "nan"),
         ("replicas", "-1"),

@@ -29,6 +29,13 @@ from slotwise_workflows.config.base import (
     Words,
     integral,
 )
+from slotwise_workflows.given import (
+    MOST_HOUR_PRICE,
+    MOST_MS_PER_TOKEN,
+    MOST_OBJECTIVE_S,
+    MOST_REPLICAS,
+    MOST_SLOTS,
+)
 from slotwise_workflows.recommend.thresholds import Thresholds
 
 SCHEMA_ID = "https://slotwise.invalid/schema/workload/v1.json"
@@ -221,9 +228,9 @@ class StepCost(Config):
 class Cost(OneOf):
     """What a token or an iteration costs."""
 
-    ms_per_token: Positive | None = Field(
-        None, description="milliseconds a token, whatever else runs"
-    )
+    ms_per_token: (
+        Annotated[float, Field(gt=0, le=MOST_MS_PER_TOKEN, allow_inf_nan=False)] | None
+    ) = Field(None, description="milliseconds a token, whatever else runs")
     step: StepCost | None = Field(None, description="milliseconds an iteration, by what it holds")
     preset: str | None = Field(None, description="a published step cost, by name")
     calibration: str | None = Field(
@@ -250,13 +257,13 @@ class Server(Config):
     mode: Literal["online", "offline"] | None = Field(
         None, description="users wait, or a job is to be finished; inferred if left out"
     )
-    replicas: Annotated[int, Field(ge=1, le=10_000), BeforeValidator(integral)] | None = Field(
-        None, description="servers of this kind behind one balancer"
+    replicas: Annotated[int, Field(ge=1, le=MOST_REPLICAS), BeforeValidator(integral)] | None = (
+        Field(None, description="servers of this kind behind one balancer")
     )
     balancer: Literal["round_robin", "least_busy"] = Field(
         "round_robin", description="how requests are spread over replicas"
     )
-    slots: Annotated[int, Field(ge=1, le=65_536), BeforeValidator(integral)] | None = Field(
+    slots: Annotated[int, Field(ge=1, le=MOST_SLOTS), BeforeValidator(integral)] | None = Field(
         None, description="requests one server runs at once"
     )
     cost: Cost | None = Field(None, description="what a token or an iteration costs")
@@ -324,18 +331,21 @@ class PolicyEntry(OneOf):
         return "dynamic" if self.dynamic is not None else "continuous"
 
 
+Objective = Annotated[float, Field(gt=0, le=MOST_OBJECTIVE_S, allow_inf_nan=False)]
+
+
 class Objectives(Config):
     """What the users are promised."""
 
-    latency_p95_s: Positive | None = Field(None, description="p95 of the whole answer, seconds")
-    ttft_p95_s: Positive | None = Field(None, description="p95 of the first token, seconds")
+    latency_p95_s: Objective | None = Field(None, description="p95 of the whole answer, seconds")
+    ttft_p95_s: Objective | None = Field(None, description="p95 of the first token, seconds")
 
 
 class Sweep(Config):
     """A grid of servers and loads."""
 
     slots: Annotated[
-        tuple[Annotated[int, Field(ge=1, le=65_536), BeforeValidator(integral)], ...],
+        tuple[Annotated[int, Field(ge=1, le=MOST_SLOTS), BeforeValidator(integral)], ...],
         Field(strict=False, min_length=1),
     ] = Field((4, 8, 16, 32), description="slots to try")
     load: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1)] = Field(
@@ -363,9 +373,9 @@ class Report(Config):
     formats: Annotated[tuple[Literal["html", "md", "pdf"], ...], Field(strict=False)] = Field(
         ("html", "md"), description="what is written"
     )
-    gpu_hour_price: Positive | None = Field(
-        None, description="price of one server hour; no money is named without it"
-    )
+    gpu_hour_price: (
+        Annotated[float, Field(gt=0, le=MOST_HOUR_PRICE, allow_inf_nan=False)] | None
+    ) = Field(None, description="price of one server hour; no money is named without it")
     currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = Field(
         "JPY", description="ISO 4217 code of that price"
     )

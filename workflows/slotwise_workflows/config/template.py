@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 import yaml
 
+from slotwise_workflows.given import MOST_SLOTS
+
 Language = Literal["ja", "en"]
-_MOST = 10_000  # slots or servers
 Kind = Literal["count", "duration", "amount", "words"]
 
 
@@ -52,7 +53,7 @@ class Interview:
         right = (
             math.isfinite(value)
             and {
-                "count": 1 <= value <= _MOST and value == round(value),
+                "count": 1 <= value <= MOST_SLOTS and value == round(value),
                 "duration": value >= 0,
                 "amount": value > 0,
             }[question.kind]

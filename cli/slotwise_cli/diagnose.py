@@ -133,11 +133,11 @@ def diagnose(
 
 def _name(file: WorkloadFile | None, paths: Sequence[str]) -> str:
     """What the traffic is called: as the workload file says, else after the first log."""
-    from slotwise_cli.reading import name_of
+    from slotwise_workflows.traffic.paths import log_name
 
     if file is not None and ("name" in file.model_fields_set or not paths):
         return file.name
-    return name_of(paths)
+    return log_name(paths[0])
 
 
 def _made(file: WorkloadFile | None, seed: int) -> Traffic:
@@ -154,13 +154,18 @@ def _made(file: WorkloadFile | None, seed: int) -> Traffic:
 def _given(file: WorkloadFile | None, **options: Any) -> Given:
     """What the workload file says of the server, with the options put over it."""
     from slotwise_workflows.config import to_given
-    from slotwise_workflows.given import Given
+    from slotwise_workflows.given import MOST_MS_PER_TOKEN, MOST_OBJECTIVE_S, Given
 
-    for name in ("ms_per_token", "latency_p95_s", "ttft_p95_s"):
+    most = {
+        "ms_per_token": MOST_MS_PER_TOKEN,
+        "latency_p95_s": MOST_OBJECTIVE_S,
+        "ttft_p95_s": MOST_OBJECTIVE_S,
+    }
+    for name, bound in most.items():
         value = options[name]
-        if value is not None and not 0 < value < float("inf"):
+        if value is not None and not 0 < value <= bound:
             option = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{option} must be a finite number above 0, not {value}")
+            raise UsageError(f"{option} must be above 0 and at most {bound:,.0f}, not {value}")
     delay = options["max_delay_ms"]
     if delay is not None and not delay >= 0:  # "nan" is a number to the command line
         raise UsageError(f"--max-delay-ms must be a number from 0, or inf, not {delay}")

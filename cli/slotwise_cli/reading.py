@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from slotwise_workflows.errors import UsageError
@@ -43,15 +42,6 @@ def read_options(
         segments=(*base.segments, *(segment or ())),
         allow_truncated=allow_truncated or base.allow_truncated,
     )
-
-
-def name_of(logs: Sequence[str]) -> str:
-    """What the traffic is called where nobody named it: the first log's name, no endings."""
-    first = logs[0].rstrip("/\\")
-    if first == "-":
-        return "stdin"
-    name = Path(first).name.split(".")[0].strip("*?[] -_")
-    return name[:80] or "traffic"
 
 
 def _pairs(words: Sequence[str]) -> dict[str, str]:

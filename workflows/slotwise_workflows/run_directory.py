@@ -24,7 +24,7 @@ _LARGEST_RESULT = 256 << 20
 
 def default_directory(name: str) -> Path:
     """``slotwise-<name>`` under the working directory, the name made fit for any file system."""
-    plain = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:60]
+    plain = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:80]
     return Path(f"slotwise-{plain or 'run'}")
 
 

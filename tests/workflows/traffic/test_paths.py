@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from slotwise_workflows.errors import InputError, UsageError
-from slotwise_workflows.traffic.paths import expand, fingerprint, log_files
+from slotwise_workflows.traffic.paths import expand, fingerprint, log_files, log_name
 
 
 @pytest.fixture
@@ -120,3 +120,29 @@ def test_fingerprint(folder: Path) -> None:
     assert fingerprint(folder / "b.jsonl") == (hashlib.sha256(b"b.jsonl").hexdigest(), 7)
     with pytest.raises(InputError, match="cannot be read"):
         fingerprint(folder / "none")
+
+
+@pytest.mark.parametrize(
+    ("argument", "name"),
+    [
+        ("my.app-1.2.csv", "my.app-1.2"),
+        ("my.app-1.3.csv", "my.app-1.3"),
+        (
+            "logs/vllm_measured_RTX4090_Llama-3.1-8B-Instruct.jsonl",
+            "vllm_measured_RTX4090_Llama-3.1-8B-Instruct",
+        ),
+        ("a.jsonl.gz", "a"),
+        ("a.JSONL.ZST", "a"),
+        ("a.gz", "a"),
+        ("a.csv.csv", "a.csv"),
+        ("a.v2", "a.v2"),
+        ("logs.d/", "logs.d"),
+        ("logs/*.parquet", "traffic"),
+        ("logs/app-*.ndjson.gz", "app"),
+        (".csv", "traffic"),
+        ("-", "stdin"),
+        ("x" * 100 + ".csv", "x" * 80),
+    ],
+)
+def test_what_a_log_is_called(argument: str, name: str) -> None:
+    assert log_name(argument) == name

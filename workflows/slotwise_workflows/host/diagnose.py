@@ -27,6 +27,7 @@ from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.report import Branding
 from slotwise_workflows.result import Result
 from slotwise_workflows.traffic import ReadOptions
+from slotwise_workflows.traffic.paths import log_name
 
 
 def run(
@@ -59,7 +60,7 @@ def run(
         read_options=read_options(inputs, workload),
         given=given(inputs, workload),
         thresholds=workload.thresholds if workload else Thresholds(),
-        name=said.get("name") or Path(logs[0]).name,
+        name=said.get("name") or log_name(logs[0]),
         seed=int(said["seed"]),
         output_dir=output_dir,
         language=said["language"],

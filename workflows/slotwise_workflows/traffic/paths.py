@@ -18,6 +18,9 @@ from typing import BinaryIO
 from slotwise_workflows.errors import InputError, UsageError
 
 STDIN = "-"
+_PACKED = (".gz", ".zst")
+_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".log", ".txt", ".parquet")
+_LONGEST_NAME = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,26 @@ class LogFile:
     name: str
     path: Path
     size: int
+
+
+def log_name(argument: str) -> str:
+    """What the traffic of a log is called where nobody names it.
+
+    Args:
+        argument: A file, a directory, a pattern, or ``-``.
+
+    Returns:
+        The last part without the endings of logs (``app-1.2.jsonl.gz`` is ``app-1.2``), at most 80
+        characters; ``traffic`` where nothing of it is a name.
+    """
+    if argument == STDIN:
+        return "stdin"
+    name = Path(argument.rstrip("/\\")).name
+    for endings in (_PACKED, _ENDINGS):
+        ending = Path(name.lower()).suffix if "." in name[1:] else name.lower()
+        if ending in endings:
+            name = name[: -len(ending)]
+    return name.strip("*?[] .-_")[:_LONGEST_NAME] or "traffic"
 
 
 @contextmanager

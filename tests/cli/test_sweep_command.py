@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,7 +89,8 @@ def test_a_missing_extra_is_exit_code_6(
     monkeypatch.setitem(sys.modules, "ray", None)
     done = cli("sweep", grid_file, "--output-dir", tmp_path / "out", "--engine", "ray", "--quiet")
     assert done.code == 6
-    assert 'pip install "slotwise[ray]"' in done.err
+    assert "uv sync --extra ray" in done.err
+    assert f'pip install "slotwise-{version("slotwise")}-py3-none-any.whl[ray]"' in done.err
     assert done.err.count("\n") == 1
     assert list((tmp_path / "out").iterdir()) == []
 

@@ -150,7 +150,7 @@ def test_a_missing_extra_is_told(
     uneven_workload: Workload, small_grid: tuple[Point, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "slotwise\[ray\]"') as error:
+    with pytest.raises(MissingExtraError, match="uv sync --extra ray") as error:
         sweep(uneven_workload, small_grid, MS, Engine("ray", 1, None, ""), seed=11)
     assert error.value.exit_code == 6
 

@@ -19,6 +19,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
+from importlib.metadata import version
 from typing import Any
 
 from slotwise_sim.workload import Workload
@@ -146,7 +147,9 @@ def _import_ray() -> Any:
     except ImportError:
         raise MissingExtraError(
             "the Ray engine is not installed",
-            hint='Install it with: pip install "slotwise[ray]", or use --engine local',
+            hint="In a checkout run: uv sync --extra ray; beside a bundle's wheel: "
+            f'pip install "slotwise-{version("slotwise")}-py3-none-any.whl[ray]"; '
+            "or use --engine local",
         ) from None
     return ray
 

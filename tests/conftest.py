@@ -1,8 +1,12 @@
-"""Every picture is drawn once in a session: drawing is most of what a report takes."""
+"""What all tests share: Ctrl-C that works, and pictures that are drawn once in a session.
+
+Drawing is most of what a report takes.
+"""
 
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +14,14 @@ import pytest
 import vl_convert
 
 Draw = Callable[..., str]
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c_works() -> Iterator[None]:
+    """A command that has ended ignores Ctrl-C; the test run goes on and must not."""
+    handler = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import os
+import signal
 import sys
 import threading
 import traceback
@@ -44,6 +45,9 @@ class Commands(TyperGroup):
 def exit_codes(*, debug: bool) -> Iterator[None]:
     """Turns what the block raises into one line on standard error and an exit code.
 
+    Once the outcome is settled, Ctrl-C is ignored until the process ends: it could only turn a
+    result that is printed into a process killed while it tidies up.
+
     Args:
         debug: Whether to print the traceback before the line.
 
@@ -52,8 +56,11 @@ def exit_codes(*, debug: bool) -> Iterator[None]:
             for what should not have happened.
     """
     try:
-        yield
-        sys.stdout.flush()
+        try:
+            yield
+            sys.stdout.flush()
+        finally:
+            ignore_interrupts()
     except (typer.Exit, _TyperFault):
         raise
     except SlotwiseError as error:
@@ -66,6 +73,12 @@ def exit_codes(*, debug: bool) -> Iterator[None]:
         raise typer.Exit(0) from None
     except Exception as error:
         raise _exit(_internal(error), 1, debug=debug) from None
+
+
+def ignore_interrupts() -> None:
+    """Lets Ctrl-C do nothing from here on."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def keep_interrupts() -> None:

@@ -104,7 +104,12 @@ def test_typer_keeps_its_own_exits(capsys: pytest.CaptureFixture[str]) -> None:
         ["diagnose", "a.csv", "--slots", "many"],
         ["diagnose", "a.csv", "--ms-per-token", "0"],
         ["diagnose", "a.csv", "--ms-per-token", "nan"],
+        ["diagnose", "a.csv", "--ms-per-token", "60001"],
+        ["diagnose", "a.csv", "--slots", "100001"],
+        ["diagnose", "a.csv", "--replicas", "100001"],
+        ["diagnose", "a.csv", "--max-delay-ms", "-1"],
         ["diagnose", "a.csv", "--latency-p95-s", "inf"],
+        ["diagnose", "a.csv", "--ttft-p95-s", "1000001"],
         ["diagnose", "a.csv", "--max-delay-ms", "nan"],
         ["diagnose", "a.csv", "--serving", "mine"],
         ["diagnose", "a.csv", "--formats", "docx"],
@@ -237,3 +242,42 @@ def test_ctrl_c_inside_a_callback_of_compiled_code_is_not_lost(cli_process: CliP
         )
     )
     assert ended.stderr.splitlines()[0] == b"cancelled"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals differ there")
+@pytest.mark.parametrize(
+    ("words", "code"), [(["config", "schema"], 0), (["inspect", "no-such-file.csv"], 3)]
+)
+def test_ctrl_c_after_the_outcome_changes_nothing(
+    cli_process: CliProcess, words: list[str], code: int
+) -> None:
+    ended = cli_process(
+        *words,
+        script=(
+            "import os, signal, time\n"
+            "from slotwise_cli.start import main\n"
+            "try:\n    main()\n"
+            "finally:\n    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(0.2)\n"
+        ),
+    )
+    assert ended.returncode == code
+    assert b"KeyboardInterrupt" not in ended.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals differ there")
+def test_ctrl_c_before_the_first_command_is_known(cli_process: CliProcess) -> None:
+    ended = cli_process(
+        "config",
+        "schema",
+        script=(
+            "import os, signal, sys\n"
+            "class Press:\n"
+            "    def find_spec(self, name, path=None, target=None):\n"
+            "        if name == 'typer':\n"
+            "            os.kill(os.getpid(), signal.SIGINT)\n"
+            "sys.meta_path.insert(0, Press())\n"
+            "from slotwise_cli.start import main\n"
+            "main()\n"
+        ),
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr.strip()) == (130, b"", b"cancelled")

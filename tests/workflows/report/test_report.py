@@ -12,7 +12,14 @@ import pytest
 from slotwise_workflows.errors import InputError
 from slotwise_workflows.report import Branding, load_words, render_report
 from slotwise_workflows.report.compose import compose
-from slotwise_workflows.report.document import Document, Figure, KeyNumbers, Table
+from slotwise_workflows.report.document import (
+    Callout,
+    Code,
+    Document,
+    Figure,
+    KeyNumbers,
+    Table,
+)
 from slotwise_workflows.report.render import as_html, as_markdown, markdown_text
 from slotwise_workflows.result import Result
 
@@ -258,6 +265,143 @@ def test_several_models_get_a_verdict_each_up_front(make_result: Callable[..., R
     assert first.id == "models"
     table = next(block for block in first.blocks if isinstance(block, Table))
     assert [row[3] for row in table.rows] == ["Adopt", "No gain"]
+
+
+def test_no_number_of_another_model_or_of_the_pool_stands_unlabelled(
+    make_result: Callable[..., Result], language: Any
+) -> None:
+    made = make_result("several_models").model_dump(by_alias=True)
+
+    def told(own: dict[str, Any], number: float) -> dict[str, Any]:
+        """Every figure replaced by one that can be found again, in any unit it is printed in."""
+
+        def replaced(value: Any, key: str) -> Any:
+            if isinstance(value, dict):
+                return {k: replaced(v, k) for k, v in value.items()}
+            if isinstance(value, list):
+                return [replaced(v, key) for v in value]
+            if key in {"slots", "drawn_slots", "slot", "load", "counts", "token_share"}:
+                return value
+            if isinstance(value, float):
+                return number
+            return int(number) if key == "requests" else value
+
+        fields = "requests limits reasons actions flip gain waiting gain_bound policies what_if"
+        names = [*fields.split(), "capacity_per_s", "output_tokens", "prompt_tokens", "arrivals"]
+        names += ["utilisation", "idle_share", "intervals", "facts"]
+        return own | {name: replaced(own[name], name) for name in names}
+
+    apart = made["reasons"][-1]
+    made["models"][1] = told(made["models"][1], 66_666.25)
+    pool = told(made, 55_555.25) | {"reasons": [*made["reasons"][:-1], apart]}
+    kept = {name: made[name] for name in ("limits", "actions", "utilisation", "facts")}
+    words = load_words(language)
+    document = compose(Result.model_validate(pool | kept), words, Branding())
+    for section in (*document.first_page, *document.sections):
+        if section.id not in {"models", "models-detail", "data"}:
+            assert not re.search(r"66,?666|55,?555|66\.?6{2,}|55\.?5{2,}", repr(section)), (
+                section.id
+            )
+    cover = document.cover
+    told_of = [item.text for item in cover.because[:-1]] + [*cover.confidence_why, cover.action]
+    assert all(text.startswith("llama-3-70b") for text in told_of)
+
+
+def test_a_prediction_stands_only_where_a_change_is_advised(
+    any_result: Result, any_document: Document
+) -> None:
+    words = load_words(any_document.language)
+    callouts = [callout.title for callout in blocks_of(any_document, Callout)]
+    changes = any_result.verdict in {"adopt", "conditional", "marginal"}
+    assert callouts == ([words("rollout.predicted")] if changes else [])
+    commands = [code.text for code in blocks_of(any_document, Code) if "NEW_LOG" in code.text]
+    assert len(commands) == (any_result.verdict not in {"already", "not_yours"})
+
+
+def test_what_a_server_would_gain_is_an_appendix_for_the_user_of_an_api(
+    make_result: Callable[..., Result], language: Any
+) -> None:
+    words = load_words(language)
+    document = document_of(make_result("not_yours"), language)
+    assert [section.id for section in document.first_page] == ["elsewhere", "flips"]
+    simulated = [
+        section
+        for section in document.sections
+        if any(getattr(block, "label", "") == "simulated" for block in section.blocks)
+        or section.id in {"numbers", "tables"}
+    ]
+    assert simulated
+    for section in simulated:
+        assert section.title.startswith(words("appendix.title", title="")), section.id
+
+
+def test_a_short_window_is_told_to_the_second(make_result: Callable[..., Result]) -> None:
+    def window(first: str, last: str) -> str:
+        result = make_result("adopt")
+        traffic = result.traffic.model_copy(
+            update={"arrival": result.traffic.arrival.model_copy(update={"first": first})}
+        )
+        traffic = traffic.model_copy(
+            update={"arrival": traffic.arrival.model_copy(update={"last": last})}
+        )
+        result = result.model_copy(update={"traffic": traffic})
+        return dict(document_of(result, "en").facts)["Window"]
+
+    assert window("2026-09-01T08:00:01.25Z", "2026-09-01T08:00:30Z") == (
+        "2026-09-01 08:00:01 UTC to 2026-09-01 08:00:30 UTC"
+    )
+    assert window("2026-09-01T08:00:01+09:00", "2026-09-01T09:30:00+09:00") == (
+        "2026-09-01 08:00 +09:00 to 2026-09-01 09:30 +09:00"
+    )
+
+
+def test_settings_are_told_in_words_and_what_was_not_set_is_left_out(
+    make_result: Callable[..., Result],
+) -> None:
+    result = make_result("adopt")
+    config = {
+        "server": {"slots": 8, "replicas": None, "latency_p95_s": 2.5},
+        "reading": {"where": [], "segments": ["a", "b"], "allow_truncated": False},
+        "traffic": {"synthetic": {"seed": 3}},
+    }
+    provenance = result.provenance.model_copy(update={"config": config})
+    document = document_of(result.model_copy(update={"provenance": provenance}), "en")
+    section = next(section for section in document.sections if section.id == "provenance")
+    assert section.blocks[-1].rows == (  # type: ignore[union-attr]
+        ("Slots per server", "8"),
+        ("Objective for p95 latency (s)", "2.5"),
+        ("Split by", "a, b"),
+        ("File cut off allowed", "no"),
+        ("traffic.synthetic.seed", "3"),
+    )
+
+
+def test_assumed_slots_are_called_assumed_in_the_gain_chart(
+    make_result: Callable[..., Result],
+) -> None:
+    def gain(case: str) -> Figure:
+        figures = blocks_of(document_of(make_result(case), "en"), Figure)
+        return next(figure for figure in figures if figure.id == "gain")
+
+    assert "8 are assumed" in gain("no_arrivals").description
+    assert "This server has 8 slots" in gain("adopt").description
+    few = [row[0] for row in gain("few").table.rows]
+    assert few == ["2", "4", "8", "16"]
+
+
+def test_the_numbers_of_the_timeline_are_those_of_its_bars(
+    make_result: Callable[..., Result],
+) -> None:
+    figure = next(f for f in blocks_of(document_of(make_result("adopt"), "en"), Figure))
+    # 8 slots of 60 s; batched at once busy 9 + 4 s, held until 39 s; refilled busy 8.5 + 4 s.
+    busy, held = sum(9 + 4 * s for s in range(8)), sum(29 - 4 * s for s in range(8))
+    refilled = sum(8.5 + 4 * s for s in range(8))
+    assert [row[1:5] for row in figure.table.rows] == [
+        (f"{busy}", f"{held}", f"{480 - busy - held}", "480"),
+        (f"{refilled:.0f}", "0", f"{480 - refilled:.0f}", "480"),
+    ]
+    # Either way the same time is idle: what differs is what the slots are held for.
+    assert f"{held} slot-seconds pass waiting" in figure.title
 
 
 def test_the_cover_carries_verdict_confidence_reason_and_action(any_document: Document) -> None:

@@ -35,7 +35,8 @@ def lengths(
     start, width = histogram.start, histogram.width
     end = max(start + width * len(histogram.counts), *(x for x, _ in marks))
     low = min(start, 0.0)
-    drawn = max(width, 0.006 * (end - low))  # a narrower bar would not be seen
+    # A bar narrower than that would not be seen, least of all a single one behind its mark.
+    drawn = max(width, (0.006 if len(histogram.counts) > 1 else 0.03) * (end - low))
     bars = [
         {"from": start + i * width, "to": start + i * width + drawn, "n": n}
         for i, n in enumerate(histogram.counts)

@@ -197,5 +197,5 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
         if isinstance(value, Mapping):
             flat |= _flat(value, f"{prefix}{key}.")
         else:
-            flat[f"{prefix}{key}"] = str(value).strip()
+            flat[f"{prefix}{key}"] = str(value)
     return flat

@@ -360,7 +360,7 @@ def test_settings_are_told_in_words_and_what_was_not_set_is_left_out(
 ) -> None:
     result = make_result("adopt")
     config = {
-        "server": {"slots": 8, "replicas": None, "latency_p95_s": 2.5},
+        "server": {"slots": 8, "replicas": None, "ms_per_token": 20.125, "max_delay_ms": ".inf"},
         "reading": {"where": [], "segments": ["a", "b"], "allow_truncated": False},
         "traffic": {"synthetic": {"seed": 3}},
     }
@@ -369,7 +369,8 @@ def test_settings_are_told_in_words_and_what_was_not_set_is_left_out(
     section = next(section for section in document.sections if section.id == "provenance")
     assert section.blocks[-1].rows == (  # type: ignore[union-attr]
         ("Slots per server", "8"),
-        ("Objective for p95 latency (s)", "2.5"),
+        ("Time per token (ms)", "20.125"),
+        ("Maximum delay of a short batch (ms)", "none; waits until the batch is full"),
         ("Split by", "a, b"),
         ("File cut off allowed", "no"),
         ("traffic.synthetic.seed", "3"),

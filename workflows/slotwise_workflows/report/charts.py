@@ -211,9 +211,10 @@ def gain_by_slots(
 
 
 def _round_range(low: float, high: float) -> tuple[float, float]:
-    """The range widened to whole steps of 1, 2 or 5, about six of them."""
+    """The range of gains widened to whole steps of 1, 2 or 5, about six of them."""
     step = next(tick for tick in _ticks([(high - low) / 6] * 2) if tick >= (high - low) / 6)
-    return math.floor(low / step) * step, math.ceil(high / step) * step
+    bottom = low if low >= 1 else math.floor(low / step) * step  # never from 1 down to 0
+    return bottom, math.ceil(high / step) * step
 
 
 def _band(bound: Mapping[int, Estimate], bottom: float, top: float) -> list[Spec]:

@@ -118,7 +118,9 @@ def _value(value: Any, words: Words) -> str:
         return words("value.yes" if value else "value.no")
     if isinstance(value, list) and all(isinstance(own, str) for own in value):
         return clean(words("format.list_separator").join(value), _LONG)
+    if value == ".inf":  # a delay without an end, as a workload file spells it
+        return words("value.full_wait")
     if isinstance(value, str):
         known = f"value.{value}"
         return words(known) if known in words else clean(value, _LONG)
-    return clean(json.dumps(value, ensure_ascii=False), _LONG)
+    return clean(json.dumps(value, ensure_ascii=False).removesuffix(".0"), _LONG)

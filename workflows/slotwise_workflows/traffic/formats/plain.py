@@ -135,7 +135,7 @@ def key_paths(records: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1 << 16)  # more than a table has columns: one that is too small is no use
 def normalise(name: str) -> str:
     """``startTime``, ``Start Time`` and ``start-time [UTC]`` are ``start_time``; units stay."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())

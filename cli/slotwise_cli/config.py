@@ -9,6 +9,7 @@ import typer
 
 from slotwise_cli import options
 from slotwise_cli.console import Console, choose_language
+from slotwise_cli.faults import place_named_by
 from slotwise_workflows.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ def init(
     if to_stdout:
         typer.echo(text, nl=False)
         return
-    write_file(file, text.encode())
+    with place_named_by("FILE"):
+        write_file(file, text.encode())
     console.out(f"wrote {file}")
 
 

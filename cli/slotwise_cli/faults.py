@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from slotwise_cli.console import one_line
-from slotwise_workflows.errors import Cancelled, SlotwiseError
+from slotwise_workflows.errors import Cancelled, InputError, SlotwiseError
 
 # Usage errors, which Typer prints itself and turns into exit code 2. The class has no public name
 # in all the versions that are supported.
@@ -73,6 +73,25 @@ def exit_codes(*, debug: bool) -> Iterator[None]:
         raise typer.Exit(0) from None
     except Exception as error:
         raise _exit(_internal(error), 1, debug=debug) from None
+
+
+@contextmanager
+def place_named_by(option: str) -> Iterator[None]:
+    """Advises another file where the block cannot write one that is named, not put in a directory.
+
+    Args:
+        option: What names the file, as the user writes it.
+
+    Raises:
+        InputError: As the block's, with this advice.
+    """
+    try:
+        yield
+    except InputError as error:
+        if "--output-dir" not in error.hint:
+            raise
+        hint = f"Name a file in a directory that is there and can be written with {option}"
+        raise InputError(error.what, where=error.where, why=error.why, hint=hint) from None
 
 
 def ignore_interrupts() -> None:

@@ -22,12 +22,17 @@ def report_formats(
         UsageError: The option names one that this version does not write.
         ConfigError: The configuration does.
     """
-    wanted = tuple(option.replace(" ", "").split(",")) if option else tuple(configured or FORMATS)
+    if option is None:
+        wanted = tuple(configured or FORMATS)
+    else:
+        wanted = tuple(name.strip() for name in option.split(",") if name.strip())
+        if not wanted:
+            raise UsageError("--formats names no format", hint=f"Choose from {', '.join(FORMATS)}")
     unknown = [name for name in wanted if name not in FORMATS]
     if unknown:
         what = f"this version writes no {unknown[0]!r} report"
         hint = f"Choose from {', '.join(FORMATS)}"
-        if option:
+        if option is not None:
             raise UsageError(f"--formats: {what}", hint=hint)
         raise ConfigError(f"report.formats: {what}", where=where, hint=hint)
     return tuple(dict.fromkeys(wanted))

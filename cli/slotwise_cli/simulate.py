@@ -9,6 +9,7 @@ import typer
 
 from slotwise_cli import options
 from slotwise_cli.console import Console
+from slotwise_cli.faults import place_named_by
 
 
 def simulate(
@@ -41,7 +42,8 @@ def simulate(
     for note in simulation.result.notes:
         console.note(f"note: {note}")
     if requests_out is not None:
-        write_requests(simulation, requests_out)
+        with place_named_by("--requests-out"):
+            write_requests(simulation, requests_out)
         console.note(f"wrote {requests_out}")
     if json:
         console.json(simulation.result)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _MOST_SEGMENTS = 12
 _MOST_MODELS = 12
+_MOST_NOTES = 3
 
 
 def verdict_lines(result: Result, language: Literal["ja", "en"]) -> list[str]:
@@ -45,9 +46,25 @@ def verdict_lines(result: Result, language: Literal["ja", "en"]) -> list[str]:
             for item in block.items:
                 after = f" -> {item.after}" if item.after else ""
                 lines.append(f"  {item.name}: {item.now}{after} ({item.interval})")
+    lines += _account_lines(result.traffic, words)
     if cover.action:
         lines += ["", f"  {cover.action_title}: {cover.action}"]
     return lines
+
+
+def _account_lines(traffic: Inspection, words: Words) -> list[str]:
+    """How many rows are behind the figures, why the others are not, and where to look."""
+    left_out = {reason: count for reason, count in traffic.excluded.items() if count}
+    lines = []
+    if left_out:
+        reasons = ", ".join(
+            f"{reason} {words.number(count, 'count')}"
+            for reason, count in sorted(left_out.items(), key=lambda item: (-item[1], item[0]))
+        )
+        kept, rows = (words.number(n, "count") for n in (traffic.requests, traffic.rows))
+        lines = [f"  {words('data.all_rows')}: {rows}; {words('data.kept')}: {kept} ({reasons})"]
+    lines += [f"    {note}" for note in traffic.notes[:_MOST_NOTES]]
+    return ["", *lines] if lines else []
 
 
 def _model_line(model: Diagnosis, words: Words) -> str:

@@ -103,19 +103,39 @@ def _print_grid(found: SweepReport) -> None:
     for row in found.rows:
         points.setdefault((row.slots, row.load), {})[row.policy] = row
     table = Table(box=box.SIMPLE_HEAD, title=Text("mean latency in seconds"), title_justify="left")
-    for column in ("slots", "load", "gain", *names):
-        table.add_column(Text(column), justify="right", overflow="fold")
-    for (slots, load), by_policy in points.items():
-        gains = [row.gain for row in by_policy.values() if row.gain is not None]
-        best = max(gains, key=lambda gain: gain.estimate, default=None)
-        cells = [_latency(by_policy[name]) for name in names]
-        table.add_row(str(slots), f"{load:g}", _gain(best), *cells)
+    console = RichConsole(file=sys.stdout, markup=False, highlight=False, emoji=False)
+    rows = [_cells(slots, load, by_policy, names) for (slots, load), by_policy in points.items()]
+    for column in _heads(names, rows, console.width):
+        table.add_column(Text(column), justify="right", no_wrap=column != "gain", overflow="fold")
+    for cells in rows:
+        table.add_row(*cells)
     table.caption = Text(
         "gain: sustainable requests per second over batching at once (95 % of replications). "
         "* overloaded: the mean grows with the length of the traffic."
     )
     table.caption_justify = "left"
-    RichConsole(file=sys.stdout, markup=False, highlight=False, emoji=False).print(table)
+    console.print(table)
+
+
+def _cells(
+    slots: int, load: float, by_policy: dict[str, SweepRow], names: list[str]
+) -> tuple[str, ...]:
+    gains = [row.gain for row in by_policy.values() if row.gain is not None]
+    best = max(gains, key=lambda gain: gain.estimate, default=None)
+    latencies = (_latency(by_policy[name]) for name in names)
+    return (str(slots), f"{load:g}", _gain(best), *latencies)
+
+
+def _heads(names: list[str], rows: list[tuple[str, ...]], width: int) -> tuple[str, ...]:
+    """The columns' heads; policies by short names where the whole ones leave no room."""
+    whole = ("slots", "load", "gain", *names)
+    wide = (max(map(len, column)) + 3 for column in zip(whole, *rows, strict=True))
+    if sum(wide) <= width:
+        return whole
+    return tuple(
+        head.replace("dynamic", "dyn").replace("continuous", "cont") if head in names else head
+        for head in whole
+    )
 
 
 def _gain(gain: Estimate | None) -> str:

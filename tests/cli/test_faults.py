@@ -113,6 +113,8 @@ def test_typer_keeps_its_own_exits(capsys: pytest.CaptureFixture[str]) -> None:
         ["diagnose", "a.csv", "--max-delay-ms", "nan"],
         ["diagnose", "a.csv", "--serving", "mine"],
         ["diagnose", "a.csv", "--formats", "docx"],
+        ["diagnose", "a.csv", "--formats", ","],
+        ["diagnose", "a.csv", "--formats", ""],
         ["diagnose", "a.csv", "--map", "arrival"],
         ["inspect", "a.csv", "--tz", "Mars"],
         ["inspect", "a.csv", "--language", "fr"],

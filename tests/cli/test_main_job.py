@@ -64,6 +64,35 @@ def test_the_console_says_verdict_numbers_and_place(diagnosed: Diagnosed) -> Non
     assert str(directory / "report.html") in said.out
 
 
+@pytest.mark.parametrize(
+    ("language", "told"),
+    [
+        ("en", "Rows in the log: 200; Requests kept: 133 (failed 60, no_output 7)"),
+        ("ja", "133 (failed 60, no_output 7)"),
+    ],
+)
+def test_the_console_says_what_was_left_out_and_why(
+    cli: Cli, tmp_path: Path, language: str, told: str
+) -> None:
+    rows = ["ts,completion_tokens,status"]
+    for i in range(200):
+        tokens, status = (0, 500) if i < 60 else ("", 200) if i < 67 else (10 + i, 200)
+        rows.append(f"{1788220800 + i},{tokens},{status}")
+    log = tmp_path / "mixed.csv"
+    log.write_text("\n".join(rows) + "\n")
+    words = ("--language", language, "--formats", "md", "--output-dir", tmp_path / "o")
+    said = cli("diagnose", log, *words)
+    assert said.code == 0, said.err
+    assert sum(told in line for line in said.out.splitlines()) == 1
+
+
+def test_the_console_says_where_times_cannot_be_read(cli: Cli, tmp_path: Path) -> None:
+    log = tmp_path / "soon.csv"
+    log.write_text("arrival,out_tokens\n" + "".join(f"soon,{10 + i}\n" for i in range(100)))
+    said = cli("diagnose", log, "--formats", "md", "--output-dir", tmp_path / "o")
+    assert "soon.csv:2: its arrival cannot be read, nor in 99 more" in said.out
+
+
 def test_json_is_all_there_is_on_standard_output(cli: Cli, log_file: Path, tmp_path: Path) -> None:
     said = cli("diagnose", log_file, "--json", "--output-dir", tmp_path / "run")
     plain = json.loads(said.out)

@@ -85,3 +85,16 @@ def test_a_place_that_cannot_be_written_ends_with_3(
     said = cli("simulate", workload_file, "--requests-out", tmp_path / "none" / "r.csv")
     assert said.code == 3
     assert "r.csv: cannot be written: no such file or directory" in said.err
+
+
+def test_a_place_that_is_not_there_is_named_by_the_option_that_named_it(
+    cli: Cli, workload_file: Path, tmp_path: Path
+) -> None:
+    said = cli("simulate", workload_file, "--requests-out", tmp_path / "none" / "r.csv", "--quiet")
+    assert said.code == 3
+    assert "--requests-out" in said.err
+    assert "--output-dir" not in said.err
+    said = cli("config", "init", tmp_path / "none" / "w.yaml")
+    assert said.code == 3
+    assert "FILE" in said.err
+    assert "--output-dir" not in said.err

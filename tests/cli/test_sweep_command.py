@@ -126,3 +126,22 @@ def test_a_wrong_file_is_told_at_its_line(
     assert done.code == 3
     assert said.lower() in done.err.lower()
     assert f"{grid_file}:" in done.err
+
+
+def test_heads_of_many_policies_are_whole_and_distinct(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    path = tmp_path / "three.yaml"
+    path.write_text(
+        "version: 1\nname: three\ntraffic:\n  synthetic: {requests: 50, "
+        "arrivals: {poisson: {rate: 2}}, output_tokens: {uniform: [10, 400]}}\n"
+        "server: {slots: 4, cost: {ms_per_token: 5}}\n"
+        "policies: [static, dynamic, {dynamic: {max_delay_ms: 100}}, "
+        "{dynamic: {max_delay_ms: 1000}}, continuous]\n"
+        "sweep: {slots: [4], load: [1], replications: 2}\n"
+    )
+    said = cli("sweep", path, "--output-dir", tmp_path / "out")
+    heads = ["slots", "load", "gain", "static", "dyn", "dyn#2", "dyn#3", "cont"]
+    assert heads in [line.split() for line in said.out.splitlines()]
+    assert all(len(line.rstrip()) <= 80 for line in said.out.splitlines())

@@ -170,7 +170,7 @@ def test_lengths_without_arrivals_arrive_at_once(replay: Replay, tmp_path: Path)
     text = HEAD.replace("article.csv, origin: zero", "t.csv")
     done = replay(text)
     assert done.workload.arrival_s.tolist() == [0.0, 0.0, 0.0]
-    assert "no arrival times: all requests arrive at once" in done.result.notes
+    assert "arrival times are not known: all requests arrive at once" in done.result.notes
 
 
 def test_progress_counts_policies(article_log: Path, replay: Replay) -> None:

@@ -153,8 +153,8 @@ def build_workload(
         )
     notes = [f"{count} rows left out: {reason}" for reason, count in traffic.excluded.items()]
     if traffic.clock is None:
-        notes.append("no arrival times: all requests arrive at once")
-    notes += traffic.flags
+        notes.append("arrival times are not known: all requests arrive at once")
+    notes += [*traffic.flags, *traffic.notes]
     return _arrays(traffic, workload_file), notes
 
 

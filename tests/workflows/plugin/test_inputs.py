@@ -72,6 +72,7 @@ def test_refusals_say_where(tmp_path: Path, content: object, where: str, says: s
     place, message = _refusal(tmp_path, content)
     assert place == where
     assert says in message
+    assert message.isascii()  # no label of two languages: pointer and reason
 
 
 def test_no_file(tmp_path: Path) -> None:

@@ -107,12 +107,7 @@ def _check(inputs: Any, schema: Mapping[str, Any], path: Path) -> None:
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         first = errors[0]
         pointer = _pointer(first.absolute_path)
-        name = str(first.absolute_path[0]) if first.absolute_path else ""
-        raise InputError(
-            _one_line(first.message) + more,
-            where=f"{path}#{pointer}",
-            hint=_described(known.get(name, {})),
-        )
+        raise InputError(_one_line(first.message) + more, where=f"{path}#{pointer}")
 
 
 def _unknown(name: str, known: Iterable[str], path: Path) -> InputError:
@@ -125,7 +120,7 @@ def _unknown(name: str, known: Iterable[str], path: Path) -> InputError:
 
 
 def _described(rule: Mapping[str, Any]) -> str:
-    return str(rule.get("description", rule.get("title", ""))).rstrip(".")
+    return str(rule.get("description", "")).rstrip(".")
 
 
 def _pointer(keys: Iterable[str | int]) -> str:

@@ -163,7 +163,7 @@ def test_a_directory_that_cannot_be_written_is_said(
         ("サポート 窓口", "slotwise-サポート-窓口"),
         ("a/b\\c:d*?", "slotwise-a-b-c-d"),
         ("...", "slotwise-run"),
-        ("x" * 300, "slotwise-" + "x" * 60),
+        ("x" * 300, "slotwise-" + "x" * 80),
     ],
 )
 def test_the_default_directory_is_fit_for_any_file_system(name: str, directory: str) -> None:

@@ -40,8 +40,14 @@ def verdict_lines(result: Result, language: Literal["ja", "en"]) -> list[str]:
     lines += [f"  {cover.confidence}", *(f"    {why}" for why in cover.confidence_why)]
     if len(result.models) > 1:
         lines += ["", *(_model_line(model, words) for model in result.models[:_MOST_MODELS])]
+    section = first_page.numbers(first_page.leading(result), words)
     lines.append("")
-    for block in first_page.numbers(first_page.leading(result), words).blocks:
+    if result.verdict in {"already", "not_yours"}:  # what is not the client's to gain
+        own = result.verdict == "already"
+        lines.append(
+            "  " + (section.title if own else words("appendix.title", title=section.title))
+        )
+    for block in section.blocks:
         if isinstance(block, KeyNumbers):
             for item in block.items:
                 after = f" -> {item.after}" if item.after else ""

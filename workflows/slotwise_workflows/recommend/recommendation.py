@@ -103,7 +103,8 @@ def _load_facts(e: Evidence, t: Thresholds) -> list[Fact]:
 def _known(name: str, known: Known[Kind] | Known[bool] | Known[int | None], weight: Weight) -> Fact:
     return Fact(
         name=name,
-        value=_plain(known.value),
+        # an assumed "no" is what nothing speaks against, not what is known
+        value=None if known.value is False and known.source == "assumed" else _plain(known.value),
         source=known.source,
         basis=known.basis,
         weight="none" if known.source in {"given", "measured"} else weight,

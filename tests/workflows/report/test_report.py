@@ -238,7 +238,7 @@ def test_an_overloaded_server_leads_with_what_does_not_depend_on_the_load(
 @pytest.mark.parametrize("case", ["no_arrivals", "tiny"])
 def test_no_claim_about_waiting_says_why(make_result: Callable[..., Result], case: str) -> None:
     markdown = render_report(make_result(case), language="ja").markdown
-    assert "待ち時間については判断していません。ログに到着時刻がないためです。" in markdown
+    assert "待ち時間については判断していません。到着時刻が分からないためです。" in markdown
     assert "p95応答時間" not in markdown
 
 

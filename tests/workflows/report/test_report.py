@@ -21,7 +21,7 @@ from slotwise_workflows.report.document import (
     Table,
 )
 from slotwise_workflows.report.render import as_html, as_markdown, markdown_text
-from slotwise_workflows.result import Result
+from slotwise_workflows.result import ArrivalSpan, Result
 
 VOID = {"meta", "br", "hr", "img", "input", "link", "col", "wbr"}
 ESCAPED = re.compile(r"\\([\\`*_{}\[\]>#|~!&@.:)+=-])")
@@ -338,12 +338,8 @@ def test_what_a_server_would_gain_is_an_appendix_for_the_user_of_an_api(
 def test_a_short_window_is_told_to_the_second(make_result: Callable[..., Result]) -> None:
     def window(first: str, last: str) -> str:
         result = make_result("adopt")
-        traffic = result.traffic.model_copy(
-            update={"arrival": result.traffic.arrival.model_copy(update={"first": first})}
-        )
-        traffic = traffic.model_copy(
-            update={"arrival": traffic.arrival.model_copy(update={"last": last})}
-        )
+        span = ArrivalSpan(first=first, last=last)
+        traffic = result.traffic.model_copy(update={"arrival": span})
         result = result.model_copy(update={"traffic": traffic})
         return dict(document_of(result, "en").facts)["Window"]
 
@@ -381,7 +377,7 @@ def test_assumed_slots_are_called_assumed_in_the_gain_chart(
     make_result: Callable[..., Result],
 ) -> None:
     def gain(case: str) -> Figure:
-        figures = blocks_of(document_of(make_result(case), "en"), Figure)
+        figures: list[Figure] = blocks_of(document_of(make_result(case), "en"), Figure)
         return next(figure for figure in figures if figure.id == "gain")
 
     assert "8 are assumed" in gain("no_arrivals").description

@@ -32,8 +32,13 @@ TASKS_PER_WORKER = 4
 
 _SMALLEST_STORE = 100 * 2**20
 _KNOCK_S = 10.0
-_STARTUP_ENVIRONMENT = {
+_ANY_ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
+    # Under `uv run` Ray would pack up the working directory and send it to the workers.
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+}
+_STARTUP_ENVIRONMENT = {
+    **_ANY_ENVIRONMENT,
     # Read when Ray is imported. "0" is how Ray is told, on every platform, that this machine
     # stays alone: then, and only then, all its servers bind to the loopback interface.
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
@@ -111,7 +116,7 @@ def _session(workload: Workload, workers: int, address: str | None) -> Iterator[
         if address is None:
             stack.enter_context(_environment(_STARTUP_ENVIRONMENT | {"RAY_AUTH_TOKEN": _token()}))
         else:
-            stack.enter_context(_environment({"RAY_USAGE_STATS_ENABLED": "0"}))
+            stack.enter_context(_environment(_ANY_ENVIRONMENT))
         ray = _import_ray()
         if address is not None:
             _knock(address)

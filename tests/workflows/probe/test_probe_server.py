@@ -136,16 +136,16 @@ def test_prompts_differ_from_their_first_words_on(serve: Serve) -> None:
 
 
 def test_no_answer_prompt_or_key_is_kept(serve: Serve, tmp_path: Any) -> None:
-    server = serve(step_ms=FAST, faults={"key": "sk-very-secret-4711"})
-    found = probe(f"{server.url}/v1?token=hidden", QUICK, api_key="sk-very-secret-4711")
+    server = serve(step_ms=FAST, faults={"key": "sk-very-secret-quux"})
+    found = probe(f"{server.url}/v1?token=hidden", QUICK, api_key="sk-very-secret-quux")
     files = write_probe(found, tmp_path)
     assert [file.name for file in files] == ["probe.jsonl", "probe.json"]
     everything = b"".join(file.read_bytes() for file in tmp_path.iterdir()).decode()
     everything += repr(found) + "\n".join(explain(found))
     for _, headers, body in server.requests:
-        assert headers["authorization"] == "Bearer sk-very-secret-4711"
+        assert headers["authorization"] == "Bearer sk-very-secret-quux"
         assert body["messages"][0]["content"] not in everything
-    for secret in ("sk-very", "4711", "hidden", "Count upwards", "Bearer"):
+    for secret in ("sk-very", "secret", "quux", "hidden", "Count upwards", "Bearer"):
         assert secret not in everything
     rows = [json.loads(line) for line in files[0].read_text("utf-8").splitlines()]
     assert [row["name"] for row in rows] == [

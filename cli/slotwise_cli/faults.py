@@ -72,7 +72,18 @@ def exit_codes(*, debug: bool) -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
     except Exception as error:
+        if _interrupted(error):
+            raise _exit("cancelled", Cancelled.exit_code, debug=debug) from None
         raise _exit(_internal(error), 1, debug=debug) from None
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind a fault: a library may raise its own when its import is cut off."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 @contextmanager

@@ -48,7 +48,7 @@ def run(
     )
     if json:
         console.json(finished.outputs)
-    said = ", ".join(f"{name}: {value}" for name, value in finished.outputs.items())
+    said = ", ".join(f"{k}: {v}" for k, v in finished.outputs.items() if isinstance(v, str))
     console.note(f"{workflow} finished in {output_dir} ({said})")
     if finished.exit_code:
         raise typer.Exit(finished.exit_code)

@@ -40,8 +40,11 @@ def verdict_lines(result: Result, language: Literal["ja", "en"]) -> list[str]:
     lines += [f"  {cover.confidence}", *(f"    {why}" for why in cover.confidence_why)]
     if len(result.models) > 1:
         lines += ["", *(_model_line(model, words) for model in result.models[:_MOST_MODELS])]
-    section = first_page.numbers(first_page.leading(result), words)
+    leading = first_page.leading(result)
+    section = first_page.numbers(leading, words)
     lines.append("")
+    if result.models:
+        lines.append(f"  {words('models.shown', model=first_page.model_name(words, leading))}")
     if result.verdict in {"already", "not_yours"}:  # what is not the client's to gain
         own = result.verdict == "already"
         lines.append(

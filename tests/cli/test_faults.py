@@ -283,3 +283,18 @@ def test_ctrl_c_before_the_first_command_is_known(cli_process: CliProcess) -> No
         ),
     )
     assert (ended.returncode, ended.stdout, ended.stderr.strip()) == (130, b"", b"cancelled")
+
+
+def test_a_fault_that_ctrl_c_caused_is_ctrl_c(capsys: pytest.CaptureFixture[str]) -> None:
+    """A library whose import is cut off may raise an error of its own."""
+
+    def cut_off() -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise ImportError("half of it") from None
+
+    with pytest.raises(typer.Exit) as ended, exit_codes(debug=False):
+        cut_off()
+    assert ended.value.exit_code == 130
+    assert capsys.readouterr().err == "cancelled\n"

@@ -26,6 +26,9 @@ JOB_SPAN_S = 10.0
 # so many requests ever come at once. One stray overlap in a hundred does not count against it.
 CAPPED_SHARE = 0.5
 CAP_HELD = 0.99
+# A log shows a queue where so many of its answers take so many times their own tokens' time.
+QUEUED_TIMES = 2.0
+QUEUED_SHARE = 0.1
 # Slots of which the sample fills fewer batches than this are not carried through a verdict.
 FEWEST_BATCHES = 9
 # An estimate of the pace needs so many timed answers. No server decodes a token faster than this: a
@@ -241,10 +244,11 @@ def _slots(traffic: Traffic, given: Given, in_flight: _InFlight | None) -> Range
         return Range(given.slots, given.slots, given.slots, "given", "given")
     low, value, high = ASSUMED_SLOTS
     basis = "assumed_range"
-    if in_flight is not None and in_flight.highest < high:
-        # Queued requests are in flight too, so this bounds the slots from above. Callers of a
-        # closed loop never ask for more; an open one may, once its load grows.
-        closed = in_flight.capped_share >= CAPPED_SHARE
+    closed = in_flight is not None and in_flight.capped_share >= CAPPED_SHARE
+    if in_flight is not None and in_flight.highest < high and (closed or _queues(traffic)):
+        # Queued requests are in flight too, so this bounds the slots from above. Without a queue it
+        # says nothing of the slots that stood empty; but callers of a closed loop never ask for
+        # more than that.
         high = in_flight.highest if closed else max(low, in_flight.highest)
         basis = "in_flight"
     # Many slots need many batches of them, or the sample says nothing about them.
@@ -256,6 +260,15 @@ def _slots(traffic: Traffic, given: Given, in_flight: _InFlight | None) -> Range
         value, high, basis = max(value, low), max(high, low), "decoding_at_once"
     low, value, high = (min(slots, high, supported, len(traffic)) for slots in (low, value, high))
     return Range(low, value, high, "assumed" if basis == "assumed_range" else "estimated", basis)
+
+
+def _queues(traffic: Traffic) -> bool:
+    """Whether answers often take far longer than their own tokens: requests wait for a slot."""
+    pace_ms = _ms_per_token(traffic, Given()).low
+    timed = traffic.table.select("e2e_latency", "gen_ai.usage.output_tokens").drop_nulls()
+    own_s = timed["gen_ai.usage.output_tokens"].to_numpy() * (pace_ms / 1e3)
+    queued = timed["e2e_latency"].to_numpy() > QUEUED_TIMES * own_s
+    return bool(queued.mean() >= QUEUED_SHARE)
 
 
 def _ms_per_token(traffic: Traffic, given: Given) -> Range:

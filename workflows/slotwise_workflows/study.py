@@ -22,10 +22,13 @@ from slotwise_workflows.recommend.evidence import Evidence
 from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.traffic.model import Traffic
 
-# Latencies are compared where so many requests have one; a replay that is so many times slower
-# than the log is not of the same server.
+# Latencies are compared where so many requests have one. A replay that is so many times slower than
+# the log is not of the same server; nor is one that is so much slower where the log is about as
+# fast as continuous batching.
 MOSTLY_TIMED = 0.9
 CONTRADICTS = 2.0
+APART = 1.2
+SAME = 1.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +110,17 @@ def _replayable(traffic: Traffic, facts: Facts) -> bool:
 def _contradiction(traffic: Traffic, load: Load) -> tuple[float, float] | None:
     """The log's own mean latency and the replay's, where users wait far less than the replay says.
 
-    A server of more replicas, a faster pace, or one that batches continuously already: nothing
+    Or where they wait no longer than with continuous batching, and that is well below: a server of
+    more replicas, a faster pace, or one that batches continuously already: nothing
     that is simulated for the server described is true of it.
     """
     measured = traffic.table["e2e_latency"].drop_nulls()
     if len(measured) < len(traffic) * MOSTLY_TIMED:
         return None
-    told, replayed = float(measured.to_numpy().mean()), load.latency_mean_s[BATCH_AT_ONCE]
-    return (told, replayed) if told * CONTRADICTS < replayed else None
+    told, replayed = float(measured.to_numpy().mean()), load.latency_mean_s
+    batched = replayed[BATCH_AT_ONCE]
+    refilled = told <= replayed["continuous"] * SAME and told * APART < batched
+    return (told, batched) if told * CONTRADICTS < batched or refilled else None
 
 
 def _objectives(given: Given) -> dict[str, float]:

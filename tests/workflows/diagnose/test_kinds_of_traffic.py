@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from slotwise_sim import Dynamic, PerToken, Workload, simulate
+from slotwise_sim import Continuous, Dynamic, PerToken, Workload, simulate
 from slotwise_workflows.given import Given
 from slotwise_workflows.result import Diagnosis, Reason, Result
 from slotwise_workflows.traffic.model import Traffic
@@ -200,6 +200,38 @@ def test_a_server_that_answers_sooner_is_not_the_one_described(
     limit = result.limits[0]
     assert limit.code == "replay_contradicted"
     assert limit.numbers["measured"] == pytest.approx(float((tokens * 0.012 + 0.3).mean()))
+
+
+def test_a_log_as_fast_as_refilling_is_not_of_a_batch_at_once_server(
+    make: Make, ask: Ask, rng: Rng
+) -> None:
+    """A continuous server's own log: the wait that batches would add was never there."""
+    arrival, tokens = poisson(rng, 1.0, 2000), varied(rng, 2000)
+    workload = Workload(arrival, tokens.astype(np.int64), np.zeros(2000, dtype=np.int64))
+    logged = simulate(workload, Continuous(), PerToken(10.0), slots=8)
+    log = make(arrival, tokens, columns={"e2e_latency": list(logged.end_s - logged.arrival_s)})
+    result = ask(log, EIGHT_SLOTS)
+    assert result.waiting is None
+    assert result.limits[0].code == "replay_contradicted"
+
+
+def test_one_slot_forms_no_batches(make: Make, ask: Ask, rng: Rng) -> None:
+    result = ask(
+        make(poisson(rng, 10, 2000), varied(rng, 2000)),
+        Given(slots=1, ms_per_token=10, replicas=1),
+    )
+    assert deciding(result) == ("no_gain", "one_slot")
+    assert [action.code for action in result.actions] == ["more_slots"]
+
+
+@pytest.mark.parametrize(("delay", "offered"), [(0.0, False), (500.0, True), (None, True)])
+def test_a_delay_that_is_in_force_is_not_the_next_step(
+    make: Make, ask: Ask, rng: Rng, delay: float | None, offered: bool
+) -> None:
+    log = make(poisson(rng, 1 / 3600, 300), varied(rng, 300))
+    result = ask(log, Given(slots=8, ms_per_token=10, replicas=1, max_delay_ms=delay))
+    assert deciding(result) == ("no_gain", "low_load")
+    assert ("set_max_delay" in codes(result.actions)) == offered
 
 
 def test_a_log_of_the_server_described_is_not_contradicted(make: Make, ask: Ask, rng: Rng) -> None:

@@ -260,7 +260,7 @@ def by_the_page(e: Evidence) -> set[str]:
     if e.facts.batches_already.value:
         return {"already"}
     online = e.facts.mode.value != "offline"
-    alone = e.overlapped is False and e.facts.loop.value == "closed"
+    alone = e.facts.slots.high < 2 or (e.overlapped is False and e.facts.loop.value == "closed")
     if e.gain.high < 1.0 or alone or (online and e.shared is not None and e.shared < 0.05):
         return {"no_gain"}
     if e.gain.high < 1.1:

@@ -25,7 +25,8 @@ NEXT_ACTIONS: Mapping[str, tuple[str, ...]] = {
     "slots_decide": ("give_slots", "give_replicas"),
     "low_load": ("set_max_delay", "keep_server"),
     "one_caller": ("keep_server",),
-    "waiting_only": ("set_max_delay", "probe_endpoint", "pilot", "measure_after"),
+    "one_slot": ("more_slots",),
+    "waiting_only": ("probe_endpoint", "pilot", "measure_after"),
     "from_load": ("watch_load", "probe_endpoint", "give_slots", "give_replicas"),
     "adopt": ("probe_endpoint", "pilot", "give_slots", "give_replicas", "measure_after"),
     "marginal": ("probe_endpoint", "pilot", "give_slots", "give_replicas", "measure_after"),
@@ -135,6 +136,11 @@ def _measure_after(_: Decision, e: Evidence, __: Thresholds) -> Numbers | None:
     return None if e.gain is None else {"low": e.gain.low, "high": e.gain.high}
 
 
+def _delays(e: Evidence) -> bool:
+    """Whether short batches wait for company, so that a shorter delay is to be had."""
+    return e.facts.max_delay_ms.value > 0
+
+
 def _when(applies: Callable[[Evidence], bool]) -> Callable[..., Numbers | None]:
     """An action without numbers that only some evidence calls for."""
     return lambda _, e, __: {} if applies(e) else None
@@ -151,7 +157,8 @@ _ACTION_NUMBERS: Mapping[str, Callable[[Decision, Evidence, Thresholds], Numbers
     "probe_endpoint": _when(lambda e: _batching_unknown(e) and not e.bench),
     "use_provider_levers": _when(lambda e: e.facts.serving.value == "managed_api"),
     "tune_engine": _when(lambda e: e.facts.batches_already.value),
-    "set_max_delay": _when(lambda _: True),
+    "set_max_delay": _when(lambda e: e.facts.max_delay_ms.source != "given" or _delays(e)),
+    "more_slots": _when(lambda _: True),
     "keep_server": _when(lambda _: True),
 }
 

@@ -71,9 +71,11 @@ def _slower(e: Evidence, t: Thresholds) -> Decision | None:
     return _decision("no_gain", "slower", gain_high=_gain(e).high)
 
 
-def _low_load(e: Evidence, t: Thresholds) -> Decision | None:
+def _no_batches(e: Evidence, t: Thresholds) -> Decision | None:
     if e.overlapped is False and e.facts.loop.value == "closed":
         return _decision("no_gain", "one_caller")
+    if e.facts.slots.high < 2:
+        return _decision("no_gain", "one_slot")
     if e.facts.mode.value == "offline" or e.shared is None or e.shared >= t.shared_batches:
         return None
     return _decision("no_gain", "low_load", shared=e.shared, load=t.shared_at_load)
@@ -182,7 +184,7 @@ TABLE: tuple[Row, ...] = (
     _managed,
     _already,
     _slower,
-    _low_load,
+    _no_batches,
     _even,
     _large,
     _wide,

@@ -14,6 +14,7 @@ _REASON_LABELS: dict[str, Label] = {
     "variation": "measured",
     "managed_api": "",
     "one_caller": "measured",
+    "one_slot": "",
 }
 _MEASURED_LIMITS = {
     "short_window",

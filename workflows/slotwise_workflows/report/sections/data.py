@@ -154,6 +154,8 @@ def _figure(figures: LengthFigures, key: str) -> float | None:
 
 def _segment(name: str, own: Segmentation, slots: int, words: Words) -> list[Block]:
     shown = list(own.values.items())[:_MAX_VALUES]
+    stated = {int(key) for _, figures in shown for key in figures.gain_bound}
+    slots = min(stated, key=lambda key: abs(key - slots), default=slots)
     rows = []
     for value, figures in shown:
         bound = figures.gain_bound.get(str(slots))

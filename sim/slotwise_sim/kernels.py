@@ -14,7 +14,7 @@ from slotwise_sim.compiled import compiled
 from slotwise_sim.workload import Floats
 
 EIGHT = 8
-"""Up to here the processor has a register for every slot: three times as fast as a row in memory."""
+"""Up to here every slot has a register: three times as fast as a row in memory."""
 FEW_SLOTS = 256
 """Up to here a sorted row is faster than a heap: 2.4 times at 8 slots, 1.3 times at 256."""
 

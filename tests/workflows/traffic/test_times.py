@@ -210,3 +210,17 @@ def test_nothing_breaks_a_column(values: list[object]) -> None:
         return
     assert len(column.ns) == len(values)
     assert all(ns is None or isinstance(ns, int) for ns in column.ns)
+
+
+@pytest.mark.parametrize(
+    ("ns", "told"),
+    [
+        (0, "1970-01-01T00:00:00Z"),
+        (1_500_000_000, "1970-01-01T00:00:01.500Z"),
+        (1_000_010_000, "1970-01-01T00:00:01.000010Z"),
+        (1_000_000_001, "1970-01-01T00:00:01.000000001Z"),
+        (-1_000_000, "1969-12-31T23:59:59.999Z"),
+    ],
+)
+def test_a_time_is_told_in_thousandths_of_thousandths(ns: int, told: str) -> None:
+    assert rfc3339(ns) == told

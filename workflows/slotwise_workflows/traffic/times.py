@@ -154,9 +154,9 @@ def is_descending(ns: Sequence[int]) -> bool:
 
 
 def rfc3339(ns: int) -> str:
-    """Nanoseconds since 1970 as RFC 3339 in UTC, with as many digits as there are."""
+    """Nanoseconds since 1970 as RFC 3339 in UTC, to the second, or 3, 6 or 9 digits behind it."""
     whole, rest = divmod(ns, SECOND)
-    fraction = f".{rest:09d}".rstrip("0").rstrip(".") if rest else ""
+    fraction = f".{rest:09d}".removesuffix("000").removesuffix("000") if rest else ""
     return (EPOCH + timedelta(seconds=whole)).strftime("%Y-%m-%dT%H:%M:%S") + fraction + "Z"
 
 

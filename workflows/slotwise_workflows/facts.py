@@ -22,6 +22,8 @@ ASSUMED_MS_PER_TOKEN = (10.0, 20.0, 50.0)
 ASSUMED_SLOTS = (4, 8, 64)
 # A log whose requests all arrive within this time is a job, not users.
 JOB_SPAN_S = 10.0
+# What all requests of a log do at once is told only where so many of them have their times.
+MOSTLY_TIMED = 0.9
 # In flight at one level for this share of all time: callers wait for answers, so that no more than
 # so many requests ever come at once. One stray overlap in a hundred does not count against it.
 CAPPED_SHARE = 0.5
@@ -126,8 +128,9 @@ def _serving(
         return Known(given.serving, "given", "given")
     if traffic.managed:
         return Known("managed_api", "measured", "log_format")
-    if _batches_already(traffic).value:
-        return Known("self_hosted", "estimated", "engine_signature")
+    batches = _batches_already(traffic)
+    if batches.value:
+        return Known("self_hosted", "estimated", batches.basis)
     providers = _share_of(traffic.table["gen_ai.provider.name"], _MANAGED_PROVIDERS.__contains__)
     if providers > 0.5:
         return Known("managed_api", "estimated", "provider")
@@ -194,7 +197,7 @@ def _decoding(traffic: Traffic) -> _InFlight | None:
 def _at_once(traffic: Traffic, after_s: pl.Expr) -> _InFlight | None:
     """How many requests are at once in what begins so long after their arrival.
 
-    None where arrivals are unknown or fewer than nine in ten requests have their times.
+    None where arrivals are unknown or too few requests have their times.
     """
     if traffic.clock is None:
         return None
@@ -203,7 +206,7 @@ def _at_once(traffic: Traffic, after_s: pl.Expr) -> _InFlight | None:
         .drop_nulls()
         .filter(pl.col("after") <= pl.col("e2e_latency"))
     )
-    if timed.height < 0.9 * traffic.table.height:
+    if timed.height < MOSTLY_TIMED * traffic.table.height:
         return None
     arrival = timed["start_time"].to_numpy().astype(np.int64)
     start = arrival + np.rint(timed["after"].to_numpy() * 1e9).astype(np.int64)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from slotwise_sim import Workload
 from slotwise_sim.workload import Ints, all_at_once
 from slotwise_workflows.compare.capacity import Capacity, capacity
 from slotwise_workflows.compare.load import Load, busiest_hour, shared_batches
 from slotwise_workflows.compare.server import BATCH_AT_ONCE, Server, stated_server
-from slotwise_workflows.facts import Facts, gather
+from slotwise_workflows.facts import MOSTLY_TIMED, Facts, gather
 from slotwise_workflows.given import Given
-from slotwise_workflows.measure.arrivals import arrival_figures
+from slotwise_workflows.measure.arrivals import arrival_figures, busiest_window, inside
 from slotwise_workflows.measure.inspection import tokens_in_order
 from slotwise_workflows.measure.lengths import length_figures
 from slotwise_workflows.measure.prefixes import repeated_prefix_share
@@ -22,10 +23,8 @@ from slotwise_workflows.recommend.evidence import Evidence
 from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.traffic.model import Traffic
 
-# Latencies are compared where so many requests have one. A replay that is so many times slower than
-# the log is not of the same server; nor is one that is so much slower where the log is about as
-# fast as continuous batching.
-MOSTLY_TIMED = 0.9
+# A replay that is so many times slower than the log is not of the same server; nor is one that is
+# so much slower where the log is about as fast as continuous batching.
 CONTRADICTS = 2.0
 APART = 1.2
 SAME = 1.05
@@ -71,7 +70,7 @@ def study(traffic: Traffic, given: Given, thresholds: Thresholds, seed: int) -> 
         if found is not None and _replayable(traffic, facts)
         else None
     )
-    contradicted = None if load is None else _contradiction(traffic, load)
+    contradicted = None if load is None else _contradiction(traffic, workload, load)
     if contradicted is not None:
         load = None  # it is not this server whose users wait
     return Study(
@@ -107,15 +106,16 @@ def _replayable(traffic: Traffic, facts: Facts) -> bool:
     )
 
 
-def _contradiction(traffic: Traffic, load: Load) -> tuple[float, float] | None:
-    """The log's own mean latency and the replay's, where users wait far less than the replay says.
+def _contradiction(traffic: Traffic, workload: Workload, load: Load) -> tuple[float, float] | None:
+    """The busiest hour's mean latency by the log and by the replay, where users wait far less.
 
-    Or where they wait no longer than with continuous batching, and that is well below: a server of
-    more replicas, a faster pace, or one that batches continuously already: nothing
-    that is simulated for the server described is true of it.
+    Or where they wait no longer than with continuous batching, and that is well below. A server of
+    more replicas, a faster pace, or one that batches continuously already: nothing that is
+    simulated for the server described is true of it.
     """
-    measured = traffic.table["e2e_latency"].drop_nulls()
-    if len(measured) < len(traffic) * MOSTLY_TIMED:
+    hour = pl.Series(inside(workload, busiest_window(workload)))
+    measured = traffic.table["e2e_latency"].filter(hour).drop_nulls()
+    if len(measured) < len(load.requests) * MOSTLY_TIMED:
         return None
     told, replayed = float(measured.to_numpy().mean()), load.latency_mean_s
     batched = replayed[BATCH_AT_ONCE]

@@ -244,6 +244,20 @@ def test_a_log_of_the_server_described_is_not_contradicted(make: Make, ask: Ask,
     assert "replay_contradicted" not in codes(result.limits)
 
 
+def test_a_quiet_day_does_not_contradict_its_busiest_hour(make: Make, ask: Ask, rng: Rng) -> None:
+    """The server described wrote this log; users wait long in one hour and hardly in the rest."""
+    quiet = np.sort(rng.uniform(0, 86_400, 14_000))
+    peak = 40_000 + np.sort(rng.uniform(0, 3600, 9000))
+    arrival = np.sort(np.concatenate((quiet, peak)))
+    tokens = varied(rng, len(arrival))
+    workload = Workload(arrival, tokens.astype(np.int64), np.zeros(len(arrival), dtype=np.int64))
+    logged = simulate(workload, Dynamic(0.0), PerToken(10.0), slots=8)
+    log = make(arrival, tokens, columns={"e2e_latency": list(logged.end_s - logged.arrival_s)})
+    result = ask(log, EIGHT_SLOTS)
+    assert "replay_contradicted" not in codes(result.limits)
+    assert deciding(result) == ("adopt", "gain_overload")
+
+
 def test_without_an_order_batches_are_drawn_at_random(make: Make, ask: Ask) -> None:
     """A table sorted by length has no arrivals; its neighbours say nothing about batches."""
     result = ask(make(None, np.sort(np.tile([40, 80, 120, 900], 200))), Given(slots=8))

@@ -101,9 +101,8 @@ def busiest_hour(
     capacity = sustainable(server)
     corners = list(possible_servers(facts))
     overload = rate / capacity[BATCH_AT_ONCE]
-    ratio = _latency_ratio(busy, server)
-    outcomes = {policy: server.run(busy, policy) for policy in COMPARED}
-    replayed = {policy: figures(outcome) for policy, outcome in outcomes.items()}
+    replayed = {policy: figures(server.run(busy, policy)) for policy in COMPARED}
+    ratio = _ratio(replayed)
     drawn = _replications(busy, server, rng)
     ratios = _range(
         ratio,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slotwise_sim.workload import Floats, Workload
 from slotwise_workflows.result import ArrivalFigures, ArrivalSpan
@@ -52,6 +53,17 @@ def busiest_window(workload: Workload, span_s: float = BUSY_WINDOW_S) -> Window:
     return Window(float(arrival[best] - arrival[0]), span_s, whole=False)
 
 
+def inside(workload: Workload, window: Window) -> NDArray[np.bool_]:
+    """Which requests arrive in a window, shape (n,)."""
+    if window.whole:
+        return np.ones(len(workload), dtype=np.bool_)
+    start = workload.arrival_s.min() + window.start_s
+    kept: NDArray[np.bool_] = (workload.arrival_s >= start) & (
+        workload.arrival_s < start + window.span_s
+    )
+    return kept
+
+
 def within(workload: Workload, window: Window) -> Workload:
     """The requests that arrive in a window, their arrivals counted from its start.
 
@@ -59,10 +71,9 @@ def within(workload: Workload, window: Window) -> Workload:
     """
     if window.whole:
         return workload
-    start = workload.arrival_s.min() + window.start_s
-    kept = (workload.arrival_s >= start) & (workload.arrival_s < start + window.span_s)
+    kept = inside(workload, window)
     return Workload(
-        workload.arrival_s[kept] - start,
+        workload.arrival_s[kept] - (workload.arrival_s.min() + window.start_s),
         workload.output_tokens[kept],
         workload.prompt_tokens[kept],
         None if workload.max_tokens is None else workload.max_tokens[kept],

@@ -109,19 +109,19 @@ def variation(e: Evidence) -> Reason:
 def actions(decision: Decision, e: Evidence, t: Thresholds) -> list[Reason]:
     """What to do, the next action first: those of `NEXT_ACTIONS` that apply."""
     codes = NEXT_ACTIONS.get(decision.reasons[0].code) or NEXT_ACTIONS[decision.verdict]
-    found = [
+    return [
         Reason(code=code, numbers=numbers)
         for code in codes
         if (numbers := _ACTION_NUMBERS[code](decision, e, t)) is not None
     ]
-    settled = len(decision.reasons) > 1 and decision.reasons[0].code == "too_few_requests"
-    return [own for own in found if not (settled and own.code == "collect_requests")]
 
 
 Numbers = dict[str, float | int | str | None]
 
 
-def _more_requests(decision: Decision, e: Evidence, t: Thresholds) -> Numbers:
+def _more_requests(decision: Decision, e: Evidence, t: Thresholds) -> Numbers | None:
+    if len(decision.reasons) > 1:  # settled by something that no request would change
+        return None
     if decision.reasons[0].code == "interval_wide":
         return {"more_requests": requests_to_settle(e, t)}
     needed = max(t.min_requests, int(e.facts.slots.value))

@@ -61,12 +61,21 @@ def at_load(workload: Workload, load: float) -> Workload:
     return replace(workload, arrival_s=workload.arrival_s / load)
 
 
+def of_one_replica(workload: Workload, replicas: int) -> Workload:
+    """What the first of several servers gets, round robin in order of arrival."""
+    return _rows(workload, np.argsort(workload.arrival_s, kind="stable")[::replicas])
+
+
 def all_at_once(workload: Workload) -> Workload:
     """The same requests in order of arrival, all of them waiting from the start."""
-    order = np.argsort(workload.arrival_s, kind="stable")
+    ordered = _rows(workload, np.argsort(workload.arrival_s, kind="stable"))
+    return replace(ordered, arrival_s=np.zeros(len(workload)))
+
+
+def _rows(workload: Workload, rows: Ints) -> Workload:
     return Workload(
-        np.zeros(len(workload)),
-        workload.output_tokens[order],
-        workload.prompt_tokens[order],
-        None if workload.max_tokens is None else workload.max_tokens[order],
+        workload.arrival_s[rows],
+        workload.output_tokens[rows],
+        workload.prompt_tokens[rows],
+        None if workload.max_tokens is None else workload.max_tokens[rows],
     )

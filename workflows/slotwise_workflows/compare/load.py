@@ -11,7 +11,7 @@ import numpy as np
 from slotwise_sim import Dynamic, PerToken, Workload, simulate
 from slotwise_sim.metrics import Figures, figures, percentile
 from slotwise_sim.replicate import interval, replicate
-from slotwise_sim.workload import at_load
+from slotwise_sim.workload import at_load, of_one_replica
 from slotwise_workflows.compare.capacity import sustainable_per_s
 from slotwise_workflows.compare.server import (
     BATCH_AT_ONCE,
@@ -139,12 +139,7 @@ def shared_batches(workload: Workload, facts: Facts, load: float) -> float:
     Greedy batch-at-once at the slowest pace assumed, on one of the replicas; where their number is
     unknown, on one server that gets everything: no number of servers shares more.
     """
-    order = np.argsort(workload.arrival_s, kind="stable")[:: facts.replicas.value or 1]
-    one = Workload(
-        workload.arrival_s[order] / load,
-        workload.output_tokens[order],
-        workload.prompt_tokens[order],
-    )
+    one = at_load(of_one_replica(workload, facts.replicas.value or 1), load)
     outcome = simulate(
         one, Dynamic(0.0), PerToken(facts.ms_per_token.high), slots=int(facts.slots.high)
     )

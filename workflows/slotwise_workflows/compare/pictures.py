@@ -9,7 +9,7 @@ import numpy as np
 from slotwise_sim import Outcome, Workload
 from slotwise_sim.lengths import in_order_gain
 from slotwise_sim.metrics import figures, slot_of
-from slotwise_sim.workload import Ints, all_at_once, at_load
+from slotwise_sim.workload import Ints, all_at_once, at_load, of_one_replica
 from slotwise_workflows.compare.capacity import in_order_of_service, sustainable_per_s
 from slotwise_workflows.compare.server import (
     BATCH_AT_ONCE,
@@ -34,10 +34,7 @@ def timeline(workload: Workload, server: Server, *, assumed_pace: bool) -> Timel
         server: The stated setting.
         assumed_pace: Whether the time axis rests on an assumed time per token.
     """
-    order = np.argsort(workload.arrival_s, kind="stable")[:: server.replicas]
-    one = Workload(
-        workload.arrival_s[order], workload.output_tokens[order], workload.prompt_tokens[order]
-    )
+    one = of_one_replica(workload, server.replicas)
     alone = replace(server, replicas=1)
     static, continuous = (alone.run(one, policy) for policy in (BATCH_AT_ONCE, "continuous"))
     window = busiest_window(one, PICTURE_SPAN_S)

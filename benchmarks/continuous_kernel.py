@@ -20,7 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from slotwise_sim import Continuous, PerToken, Policy, Static, Workload, kernels, simulate
+from slotwise_sim import Continuous, PerToken, Policy, Static, Workload, simulate
+from slotwise_sim.kernels import slots as kernel
 from slotwise_sim.synthetic import mixture, poisson_arrivals, uniform
 from slotwise_sim.workload import Floats
 
@@ -76,7 +77,7 @@ def time_kernel(workload: Workload, slots: int) -> Timing:
 
     def run() -> tuple[Floats, Floats]:
         start_s, end_s = np.empty(len(workload)), np.empty(len(workload))
-        kernels.continuous_slots(workload.arrival_s, service_s, slots, start_s, end_s)
+        kernel.continuous_slots(workload.arrival_s, service_s, slots, start_s, end_s)
         return start_s, end_s
 
     start_s, end_s = run()

@@ -12,19 +12,26 @@ Importing this package compiles nothing: the compiled loops are loaded when `sim
 
 from __future__ import annotations
 
+from slotwise_sim.costs import Cost, PerToken, Piece, Step
+from slotwise_sim.memory import Memory, NeverFitsError
 from slotwise_sim.outcome import Outcome
-from slotwise_sim.policies import Continuous, Cost, Dynamic, PerToken, Policy, Static
+from slotwise_sim.policies import Binned, Continuous, Dynamic, Policy, Static
 from slotwise_sim.simulation import simulate
 from slotwise_sim.workload import Workload
 
 __all__ = [
+    "Binned",
     "Continuous",
     "Cost",
     "Dynamic",
+    "Memory",
+    "NeverFitsError",
     "Outcome",
     "PerToken",
+    "Piece",
     "Policy",
     "Static",
+    "Step",
     "Workload",
     "simulate",
 ]

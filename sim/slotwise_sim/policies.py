@@ -1,4 +1,4 @@
-"""The policies and cost models, as values; `simulate` runs them."""
+"""The policies, as values: in which order requests fill the slots. `simulate` runs them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Release = Literal["batch", "own"]
-
-
-@dataclass(frozen=True, slots=True)
-class PerToken:
-    """A request occupies its slot for ``ms_per_token * output_tokens``, whatever else runs."""
-
-    ms_per_token: float
-
-    def __post_init__(self) -> None:
-        if not 0 < self.ms_per_token < float("inf"):
-            raise ValueError("ms_per_token must be finite and > 0")
+Prefill = Literal["mixed", "separate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +31,41 @@ class Dynamic:
 
 
 @dataclass(frozen=True, slots=True)
+class Binned:
+    """Dynamic within each of ``bins`` classes of predicted length: like waits for like.
+
+    The classes hold equally many requests. Where the workload has no predictions, the lengths
+    themselves are taken: an oracle.
+    """
+
+    bins: int
+    max_delay_ms: float = 0.0
+    release: Release = "batch"
+    pad: bool = True
+
+    def __post_init__(self) -> None:
+        if self.bins < 1:
+            raise ValueError(f"bins must be >= 1, got {self.bins}")
+        if not self.max_delay_ms >= 0:
+            raise ValueError("max_delay_ms must be >= 0; infinity waits for a full batch")
+
+
+@dataclass(frozen=True, slots=True)
 class Continuous:
-    """A free slot is refilled at once."""
+    """A free slot is refilled at once; the options matter under a step cost only.
+
+    Attributes:
+        prefill: Prompts are prefilled beside what decodes, or in iterations of their own.
+        max_batched_tokens: Most tokens of an iteration, decoded and prefilled; None is unlimited.
+    """
+
+    prefill: Prefill = "mixed"
+    max_batched_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_batched_tokens is not None and self.max_batched_tokens < 1:
+            raise ValueError(f"max_batched_tokens must be >= 1, got {self.max_batched_tokens}")
 
 
-Policy = Static | Dynamic | Continuous
-Cost = PerToken
+BatchPolicy = Static | Dynamic | Binned
+Policy = BatchPolicy | Continuous

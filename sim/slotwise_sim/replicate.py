@@ -8,14 +8,17 @@ the luck of the draw cancels in their ratio.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from slotwise_sim.bootstrap import block_length, resampled_rows
+from slotwise_sim.costs import Cost
+from slotwise_sim.memory import Memory
 from slotwise_sim.metrics import Figures, figures
-from slotwise_sim.policies import Cost, Policy
+from slotwise_sim.policies import Policy
 from slotwise_sim.simulation import simulate
-from slotwise_sim.workload import Workload
+from slotwise_sim.workload import Workload, rows_of
 
 
 def run_length(workload: Workload) -> int:
@@ -53,12 +56,7 @@ def resample(workload: Workload, rng: np.random.Generator, *, run: int | None = 
     drawn = resampled_rows(n, run, rng)
     elapsed_s = np.cumsum(gaps_s[drawn])
     rows = order[drawn]
-    return Workload(
-        arrival_s=arrival_s[0] + (elapsed_s - elapsed_s[0]),
-        output_tokens=workload.output_tokens[rows],
-        prompt_tokens=workload.prompt_tokens[rows],
-        max_tokens=None if workload.max_tokens is None else workload.max_tokens[rows],
-    )
+    return replace(rows_of(workload, rows), arrival_s=arrival_s[0] + (elapsed_s - elapsed_s[0]))
 
 
 def replicate(
@@ -68,6 +66,7 @@ def replicate(
     *,
     slots: int,
     replicas: int = 1,
+    memory: Memory | None = None,
     rng: np.random.Generator,
     replications: int,
     on_progress: Callable[[int, int], None] | None = None,
@@ -82,6 +81,7 @@ def replicate(
         cost: How long tokens take.
         slots: Slots of one replica.
         replicas: Servers of ``slots`` slots each.
+        memory: KV memory of each server; None never limits.
         rng: Source of randomness.
         replications: How many, >= 0.
         on_progress: Called after each with (done, replications).
@@ -95,7 +95,9 @@ def replicate(
         traffic = resample(workload, own_rng, run=run)
         found.append(
             {
-                name: figures(simulate(traffic, policy, cost, slots=slots, replicas=replicas))
+                name: figures(
+                    simulate(traffic, policy, cost, slots=slots, replicas=replicas, memory=memory)
+                )
                 for name, policy in policies.items()
             }
         )

@@ -1,36 +1,39 @@
 """Replays a workload under a policy: who starts when, and when each is done.
 
-Static, dynamic and continuous batching run the same requests on the same slots at the same cost.
-Only the order of filling differs. Serial serving is any of them with one slot.
+Static, dynamic, binned and continuous batching run the same requests on the same slots at the same
+cost. Only the order of filling differs. Serial serving is any of them with one slot.
 
-A new policy is one more case in `_fill`; a new cost model is one more case in `_serve`.
+A new policy is one more case in `_serve`.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, assert_never
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar, assert_never
 
 import numpy as np
 
+from slotwise_sim.costs import Cost, PerToken, Step, decode_seconds
+from slotwise_sim.memory import Memory, check_fits, reserved_tokens
 from slotwise_sim.outcome import Outcome
-from slotwise_sim.policies import Continuous, Cost, Dynamic, PerToken, Policy, Static
-from slotwise_sim.workload import Floats, Ints, Workload
+from slotwise_sim.policies import BatchPolicy, Binned, Continuous, Dynamic, Policy, Static
+from slotwise_sim.watching import watched
+from slotwise_sim.workload import Floats, Ints, Workload, rows_of
 
-
-class _Served(NamedTuple):
-    """The times of some requests in order of arrival; see `Outcome`."""
-
-    start_s: Floats
-    first_token_s: Floats
-    own_end_s: Floats
-    end_s: Floats
-    held_until_s: Floats
-    busy_slot_s: float
+Rows = slice | Ints
+Column = TypeVar("Column", Floats, Ints)
 
 
 def simulate(
-    workload: Workload, policy: Policy, cost: Cost, *, slots: int, replicas: int = 1
+    workload: Workload,
+    policy: Policy,
+    cost: Cost,
+    *,
+    slots: int,
+    replicas: int = 1,
+    memory: Memory | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> Outcome:
     """Serves the workload first come, first served.
 
@@ -43,38 +46,68 @@ def simulate(
         cost: How long tokens take.
         slots: Requests one replica can run at once, >= 1.
         replicas: Servers of ``slots`` slots each, >= 1.
+        memory: KV memory of each replica. It limits continuous batching; batches are assumed to
+            fit. None never limits.
+        on_progress: Hears now and then how many requests of how many are done; of a quick replay it
+            hears nothing.
 
     Returns:
         The times of every request, in the order of the workload.
 
     Raises:
-        ValueError: ``slots`` or ``replicas`` is below 1.
+        ValueError: ``slots`` or ``replicas`` is below 1; memory is given beside a cost per token;
+            caps that are to be reserved are not known.
+        NeverFitsError: A request is larger than the memory.
     """
     if slots < 1:
         raise ValueError(f"slots must be >= 1, got {slots}")
     if replicas < 1:
         raise ValueError(f"replicas must be >= 1, got {replicas}")
-    columns = np.empty((5, len(workload)))
-    busy_slot_s = 0.0
+    if memory is not None and isinstance(cost, PerToken):
+        raise ValueError("KV memory limits a step cost only")
+    if memory is not None and isinstance(policy, Continuous):
+        check_fits(workload, memory)
+    edges = _edges(workload, policy.bins) if isinstance(policy, Binned) else np.empty(0)
+    runs: list[tuple[Rows, _Served]] = []
+    done = 0
+
+    def further(of_this_replica: int) -> None:
+        if on_progress is not None:
+            on_progress(done + of_this_replica, len(workload))
+
     for rows in _rows_by_replica(workload.arrival_s, replicas):
-        served = _serve(workload.arrival_s[rows], workload.output_tokens[rows], policy, cost, slots)
-        columns[:, rows] = served[:5]
-        busy_slot_s += served.busy_slot_s
-    start_s, first_token_s, own_end_s, end_s, held_until_s = columns
+        own = rows_of(workload, rows)
+        runs.append((rows, _serve(own, policy, cost, slots, memory, edges, further)))
+        done += len(own)
     return Outcome(
         arrival_s=workload.arrival_s,
         output_tokens=workload.output_tokens,
-        start_s=start_s,
-        first_token_s=first_token_s,
-        own_end_s=own_end_s,
-        end_s=end_s,
-        held_until_s=held_until_s,
+        **_at_their_rows(runs, len(workload))._asdict(),
         slots=slots * replicas,
-        busy_slot_s=busy_slot_s,
+        busy_slot_s=sum(served.busy_slot_s for _, served in runs),
+        preemptions=sum(served.preemptions for _, served in runs),
     )
 
 
-def _rows_by_replica(arrival_s: Floats, replicas: int) -> list[slice] | list[Ints]:
+class _Times(NamedTuple):
+    """When things happened to some requests; see `Outcome`."""
+
+    start_s: Floats
+    first_token_s: Floats
+    own_end_s: Floats
+    end_s: Floats
+    held_until_s: Floats
+
+
+class _Served(NamedTuple):
+    """What one server made of its requests."""
+
+    times: _Times
+    busy_slot_s: float
+    preemptions: int = 0
+
+
+def _rows_by_replica(arrival_s: Floats, replicas: int) -> list[Rows]:
     """The rows that each replica serves, in order of arrival; none is left without a row."""
     served = range(min(replicas, len(arrival_s)))
     if bool((arrival_s[1:] >= arrival_s[:-1]).all()):
@@ -83,56 +116,185 @@ def _rows_by_replica(arrival_s: Floats, replicas: int) -> list[slice] | list[Int
     return [order[replica::replicas] for replica in served]
 
 
+def _at_their_rows(runs: list[tuple[Rows, _Served]], n: int) -> _Times:
+    """The times of all servers' requests, in the order of the workload."""
+    if len(runs) == 1 and isinstance(runs[0][0], slice):
+        return runs[0][1].times
+    columns = np.empty((len(_Times._fields), n))
+    for rows, served in runs:
+        for column, own in zip(columns, served.times, strict=True):
+            column[rows] = own
+    return _Times(*columns)
+
+
+def _edges(workload: Workload, bins: int) -> Floats:
+    """The predictions at which one bin ends and the next begins, shape (bins - 1,).
+
+    Bins hold equally many of the workload's requests, but equal predictions share one.
+    """
+    predicted = np.sort(_predicted(workload))
+    return predicted[np.arange(1, bins) * len(predicted) // bins]
+
+
+def _predicted(workload: Workload) -> Floats:
+    if workload.predicted_tokens is not None:
+        return workload.predicted_tokens
+    return workload.output_tokens.astype(np.float64)
+
+
 def _serve(
-    arrival_s: Floats, output_tokens: Ints, policy: Policy, cost: Cost, slots: int
+    workload: Workload,
+    policy: Policy,
+    cost: Cost,
+    slots: int,
+    memory: Memory | None,
+    edges: Floats,
+    on_progress: Callable[[int], None],
 ) -> _Served:
     """One server's requests, in order of arrival."""
-    match cost:
-        case PerToken(ms_per_token=ms_per_token):
-            return _serve_per_token(arrival_s, output_tokens, policy, ms_per_token, slots)
-        case _:
-            assert_never(cost)
-
-
-def _serve_per_token(
-    arrival_s: Floats, output_tokens: Ints, policy: Policy, ms_per_token: float, slots: int
-) -> _Served:
-    """Requests that take the same time in a slot whatever runs beside them."""
-    service_s: Floats = np.multiply(output_tokens, ms_per_token, dtype=np.float64)
-    service_s /= 1000
-    start_s, held_until_s = _fill(arrival_s, service_s, policy, slots)
-    own_end_s = start_s + service_s
-    together = not isinstance(policy, Continuous) and policy.release == "batch"
-    return _Served(
-        start_s=start_s,
-        first_token_s=start_s + ms_per_token / 1000,
-        own_end_s=own_end_s,
-        end_s=held_until_s if together else own_end_s,
-        held_until_s=held_until_s,
-        busy_slot_s=float(int(output_tokens.sum()) * ms_per_token / 1000),
-    )
-
-
-def _fill(
-    arrival_s: Floats, service_s: Floats, policy: Policy, slots: int
-) -> tuple[Floats, Floats]:
-    """Start of each request and the instant its slot is free again, by the policy's loop."""
-    from slotwise_sim import kernels  # loads Numba, which many callers of this package never need
-
-    # The loops are compiled for one kind of array: contiguous and writeable.
-    arrival_s = np.require(arrival_s, np.float64, ["C", "W"])
     # Further slots would stay empty; the one beyond n keeps a batch of all requests a short batch.
-    slots = min(slots, len(arrival_s) + 1)
-    start_s, held_until_s = np.empty(len(arrival_s)), np.empty(len(arrival_s))
+    slots = min(slots, len(workload) + 1)
     match policy:
+        case Static() | Dynamic() | Binned():
+            return _serve_batches(workload, policy, cost, slots, edges, on_progress)
         case Continuous():
-            kernels.continuous_slots(arrival_s, service_s, slots, start_s, held_until_s)
-        case Dynamic(max_delay_ms=max_delay_ms) if max_delay_ms < math.inf:
-            kernels.dynamic_batches(
-                arrival_s, service_s, slots, max_delay_ms / 1000, start_s, held_until_s
-            )
-        case Static() | Dynamic():
-            kernels.static_batches(arrival_s, service_s, slots, start_s, held_until_s)
+            if isinstance(cost, PerToken):
+                return _refill_slots(workload, cost, slots)
+            return _refill_between_iterations(workload, policy, cost, slots, memory, on_progress)
         case _:
             assert_never(policy)
-    return start_s, held_until_s
+
+
+def _refill_slots(workload: Workload, cost: PerToken, slots: int) -> _Served:
+    """Continuous batching where a request takes the same time in a slot whatever runs beside it."""
+    from slotwise_sim.kernels import slots as kernel  # Numba, which many callers never need
+
+    arrival_s = _ready(workload.arrival_s)
+    service_s: Floats = np.multiply(workload.output_tokens, cost.ms_per_token, dtype=np.float64)
+    service_s /= 1000
+    start_s, end_s = np.empty(len(workload)), np.empty(len(workload))
+    kernel.continuous_slots(arrival_s, service_s, slots, start_s, end_s)
+    first_token_s = start_s + cost.ms_per_token / 1000
+    times = _Times(start_s, first_token_s, end_s, end_s, end_s)
+    return _Served(times, _busy_per_token_s(workload, cost))
+
+
+def _refill_between_iterations(
+    workload: Workload,
+    policy: Continuous,
+    cost: Step,
+    slots: int,
+    memory: Memory | None,
+    on_progress: Callable[[int], None],
+) -> _Served:
+    """Continuous batching where the server works in iterations."""
+    from slotwise_sim.kernels import iterations as kernel
+
+    n = len(workload)
+    decode_s, kv_token_s = decode_seconds(cost, slots)
+    reserve, capacity, block, reserved = kernel.UNLIMITED, 0, 1, np.empty(0, dtype=np.int64)
+    if memory is not None and memory.reserve == "paged":
+        reserve, block = kernel.PAGED, memory.block_tokens
+        capacity = memory.kv_tokens // block
+    elif memory is not None:
+        reserve, capacity = kernel.RESERVED, memory.kv_tokens
+        reserved = reserved_tokens(workload)
+    start_s, first_token_s, end_s = np.empty(n), np.empty(n), np.empty(n)
+    busy_slot_s, preemptions = watched(
+        lambda control: kernel.continuous_iterations(
+            _ready(workload.arrival_s),
+            _ready(workload.prompt_tokens),
+            _ready(workload.output_tokens),
+            _cached(workload),
+            slots,
+            decode_s,
+            kv_token_s,
+            cost.per_prefill_token_ms / 1000,
+            cost.per_prefill_token2_ms / 1000,
+            kernel.MIXED if policy.prefill == "mixed" else kernel.SEPARATE,
+            policy.max_batched_tokens or kernel.ENDLESS,
+            reserve,
+            capacity,
+            block,
+            reserved,
+            start_s,
+            first_token_s,
+            end_s,
+            control,
+        ),
+        n,
+        on_progress,
+    )
+    return _Served(_Times(start_s, first_token_s, end_s, end_s, end_s), busy_slot_s, preemptions)
+
+
+def _serve_batches(
+    workload: Workload,
+    policy: BatchPolicy,
+    cost: Cost,
+    slots: int,
+    edges: Floats,
+    on_progress: Callable[[int], None],
+) -> _Served:
+    """Batches that start together; under either cost."""
+    from slotwise_sim.kernels import batches as kernel
+
+    n = len(workload)
+    max_delay_ms = math.inf if isinstance(policy, Static) else policy.max_delay_ms
+    # Seen from a batch, a fixed time per token is an iteration with nothing but a base.
+    step = Step(base_ms=cost.ms_per_token) if isinstance(cost, PerToken) else cost
+    decode_s, kv_token_s = decode_seconds(step, slots)
+    bin_of = np.searchsorted(edges, _predicted(workload), side="right") if len(edges) else None
+    queues = np.arange(n) if bin_of is None else np.argsort(bin_of, kind="stable")
+    stops = (
+        np.array([n])
+        if bin_of is None
+        else np.cumsum(np.bincount(bin_of, minlength=len(edges) + 1))
+    )
+    start_s, first_token_s, own_end_s, held_until_s = (np.empty(n) for _ in range(4))
+    watched(
+        lambda control: kernel.batches_at_once(
+            _ready(workload.arrival_s),
+            _ready(workload.prompt_tokens),
+            _ready(workload.output_tokens),
+            _cached(workload),
+            queues,
+            stops,
+            slots,
+            max_delay_ms / 1000,
+            policy.pad,
+            decode_s,
+            kv_token_s,
+            step.per_prefill_token_ms / 1000,
+            step.per_prefill_token2_ms / 1000,
+            start_s,
+            first_token_s,
+            own_end_s,
+            held_until_s,
+            control,
+        ),
+        n,
+        on_progress,
+    )
+    end_s = held_until_s if policy.release == "batch" else own_end_s
+    busy_slot_s = (
+        _busy_per_token_s(workload, cost)
+        if isinstance(cost, PerToken)
+        else float((own_end_s - start_s).sum())
+    )
+    return _Served(_Times(start_s, first_token_s, own_end_s, end_s, held_until_s), busy_slot_s)
+
+
+def _busy_per_token_s(workload: Workload, cost: PerToken) -> float:
+    return float(int(workload.output_tokens.sum()) * cost.ms_per_token / 1000)
+
+
+def _cached(workload: Workload) -> Ints:
+    if workload.cached_tokens is None:
+        return np.zeros(len(workload), dtype=np.int64)
+    return _ready(workload.cached_tokens)
+
+
+def _ready(column: Column) -> Column:
+    """The loops are compiled for one kind of array: contiguous and writeable."""
+    return np.require(column, None, ["C", "W"])

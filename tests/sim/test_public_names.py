@@ -12,13 +12,18 @@ from slotwise_sim.compiled import compiled
 
 def test_the_public_names_are_these() -> None:
     assert sorted(slotwise_sim.__all__) == [
+        "Binned",
         "Continuous",
         "Cost",
         "Dynamic",
+        "Memory",
+        "NeverFitsError",
         "Outcome",
         "PerToken",
+        "Piece",
         "Policy",
         "Static",
+        "Step",
         "Workload",
         "simulate",
     ]

@@ -21,9 +21,9 @@ from slotwise_sim import (
     Policy,
     Static,
     Workload,
-    kernels,
     simulate,
 )
+from slotwise_sim.kernels import slots as slots_kernel
 from slotwise_sim.policies import Release
 
 TICKS_PER_S = 1024  # a power of two: whole ticks are exact in seconds, so times compare as equal
@@ -192,9 +192,9 @@ def test_the_sorted_row_and_the_heap_are_the_same_queue(slots: int) -> None:
     service_s = rng.integers(1, 20, 3_000) / 10  # many slots fall free at one instant
     served = []
     for fill in (
-        kernels.continuous_few_slots,
-        kernels.continuous_many_slots,
-        kernels.continuous_slots,
+        slots_kernel.continuous_few_slots,
+        slots_kernel.continuous_many_slots,
+        slots_kernel.continuous_slots,
     ):
         start_s, held_until_s = np.empty(3_000), np.empty(3_000)
         fill(arrival_s, service_s, slots, start_s, held_until_s)

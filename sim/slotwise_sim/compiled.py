@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar, cast
+from contextlib import suppress
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
+from numba.core import caching
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -15,8 +17,8 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compiles a loop over arrays on its first call, keeping its types for the type checker.
 
     The machine code is kept on disk beside the source, or in the user's cache folder where the
-    source cannot be written to. Where neither can be, Numba refuses to cache at all; compiling
-    anew in every process is then better than not running.
+    source cannot be written to. Where neither can be, or what is there cannot be read, compiling
+    anew is better than not running.
 
     Args:
         function: A loop in the part of Python that Numba compiles, without Python objects.
@@ -24,8 +26,40 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     Returns:
         The compiled function; it lets go of the interpreter lock while it runs.
     """
-    try:
-        made = numba.njit(cache=True, nogil=True)(function)
-    except RuntimeError:
-        made = numba.njit(nogil=True)(function)
+    made = cast("Any", numba.njit(nogil=True)(function))
+    with suppress(RuntimeError):  # no folder to keep it in
+        made._cache = _Kept(function)
     return cast("Callable[P, R]", made)
+
+
+_FunctionCache: Any = caching.FunctionCache  # without types
+
+
+class _Kept(_FunctionCache):  # type: ignore[misc]
+    """Numba's cache on disk, as a help and never a condition.
+
+    Numba lets a damaged file (a full disk, a power cut) and a folder that is gone end the program.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Returns what was kept; None where nothing was, or it cannot be read."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # unpickling half a file raises anything
+            with suppress(OSError):
+                self.flush()  # or the damaged index would be read again, to add to it
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keeps the machine code if there is a place for it."""
+        with suppress(OSError):
+            super().save_overload(sig, data)
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Compiles a part of a loop into every loop that calls it.
+
+    A call would count references to every array it is handed; in these loops that takes ten times
+    as long as the work.
+    """
+    return cast("Callable[P, R]", numba.njit(inline="always")(function))

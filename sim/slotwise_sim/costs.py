@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-
-from slotwise_sim.workload import Floats
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,17 @@ class Step:
 Cost = PerToken | Step
 
 
-def decode_seconds(cost: Step, slots: int) -> tuple[Floats, Floats]:
+ITERATION = np.dtype(
+    [
+        ("base_s", np.float64),
+        ("kv_token_s", np.float64),
+        ("prefill_token_s", np.float64),
+        ("prefill_token2_s", np.float64),
+    ]
+)
+
+
+def by_batch(cost: Step, slots: int) -> NDArray[np.void]:
     """What an iteration costs by the number of sequences that decode in it.
 
     Args:
@@ -90,15 +99,21 @@ def decode_seconds(cost: Step, slots: int) -> tuple[Floats, Floats]:
         slots: Most sequences, >= 1.
 
     Returns:
-        Seconds of an iteration in which b sequences decode, without their tokens, and seconds per
-        token they hold; both of shape (slots + 1,), indexed by b. At b = 0 the first is the base of
-        an iteration that only prefills.
+        Seconds by b, shape (slots + 1,), dtype `ITERATION`: of the iteration itself, per token that
+        those b sequences hold, per prompt token prefilled beside them, and per unit of attention's
+        share of that. At b = 0 an iteration only prefills.
     """
-    base, per_seq, per_kv = (np.empty(slots + 1) for _ in range(3))
+    base_ms, per_kv_token_ms = np.empty(slots + 1), np.empty(slots + 1)
+    sequences = np.arange(slots + 1)
     for piece in (Piece(0, cost.base_ms, cost.per_seq_ms, cost.per_kv_token_ms), *cost.pieces):
-        base[piece.from_seqs :] = piece.base_ms
-        per_seq[piece.from_seqs :] = piece.per_seq_ms
-        per_kv[piece.from_seqs :] = piece.per_kv_token_ms
+        beyond = sequences[piece.from_seqs :]
+        base_ms[piece.from_seqs :] = piece.base_ms + piece.per_seq_ms * beyond
+        per_kv_token_ms[piece.from_seqs :] = piece.per_kv_token_ms
     if cost.prefill_base_ms is not None:
-        base[0] = cost.prefill_base_ms
-    return (base + per_seq * np.arange(slots + 1)) / 1000, per_kv / 1000
+        base_ms[0] = cost.prefill_base_ms
+    seconds = np.empty(slots + 1, ITERATION)
+    seconds["base_s"] = base_ms / 1000
+    seconds["kv_token_s"] = per_kv_token_ms / 1000
+    seconds["prefill_token_s"] = cost.per_prefill_token_ms / 1000
+    seconds["prefill_token2_s"] = cost.per_prefill_token2_ms / 1000
+    return seconds

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar, assert_never
+from typing import NamedTuple, assert_never
 
 import numpy as np
 
-from slotwise_sim.costs import Cost, PerToken, Step, decode_seconds
+from slotwise_sim.costs import Cost, PerToken, Step, by_batch
+from slotwise_sim.kernels.records import REQUEST, Records
 from slotwise_sim.memory import Memory, check_fits, reserved_tokens
 from slotwise_sim.outcome import Outcome
 from slotwise_sim.policies import BatchPolicy, Binned, Continuous, Dynamic, Policy, Static
 from slotwise_sim.watching import watched
 from slotwise_sim.workload import Floats, Ints, Workload, rows_of
-
-Rows = slice | Ints
-Column = TypeVar("Column", Floats, Ints)
 
 
 def simulate(
@@ -68,63 +66,53 @@ def simulate(
     if memory is not None and isinstance(policy, Continuous):
         check_fits(workload, memory)
     edges = _edges(workload, policy.bins) if isinstance(policy, Binned) else np.empty(0)
-    runs: list[tuple[Rows, _Served]] = []
-    done = 0
+    start_s, first_token_s, own_end_s, held_until_s = times = np.empty((4, len(workload)))
+    busy_slot_s, preemptions, done = 0.0, 0, 0
 
     def further(of_this_replica: int) -> None:
         if on_progress is not None:
             on_progress(done + of_this_replica, len(workload))
 
     for rows in _rows_by_replica(workload.arrival_s, replicas):
-        own = rows_of(workload, rows)
-        runs.append((rows, _serve(own, policy, cost, slots, memory, edges, further)))
-        done += len(own)
+        served = _serve(rows_of(workload, rows), policy, cost, slots, memory, edges, further)
+        for column, own in zip(times, served.times, strict=True):
+            column[rows] = own
+        busy_slot_s += served.busy_slot_s
+        preemptions += served.preemptions
+        done += len(served.times[0])
+    together = not isinstance(policy, Continuous) and policy.release == "batch"
     return Outcome(
         arrival_s=workload.arrival_s,
         output_tokens=workload.output_tokens,
-        **_at_their_rows(runs, len(workload))._asdict(),
+        start_s=start_s,
+        first_token_s=first_token_s,
+        own_end_s=own_end_s,
+        end_s=held_until_s if together else own_end_s,
+        held_until_s=held_until_s,
         slots=slots * replicas,
-        busy_slot_s=sum(served.busy_slot_s for _, served in runs),
-        preemptions=sum(served.preemptions for _, served in runs),
+        busy_slot_s=busy_slot_s,
+        preemptions=preemptions,
     )
 
 
-class _Times(NamedTuple):
-    """When things happened to some requests; see `Outcome`."""
-
-    start_s: Floats
-    first_token_s: Floats
-    own_end_s: Floats
-    end_s: Floats
-    held_until_s: Floats
-
-
 class _Served(NamedTuple):
-    """What one server made of its requests."""
+    """What one server made of its requests.
 
-    times: _Times
+    ``times`` are start, first token, own end and the instant the slot is given back; see `Outcome`.
+    """
+
+    times: tuple[Floats, Floats, Floats, Floats]
     busy_slot_s: float
     preemptions: int = 0
 
 
-def _rows_by_replica(arrival_s: Floats, replicas: int) -> list[Rows]:
+def _rows_by_replica(arrival_s: Floats, replicas: int) -> list[slice] | list[Ints]:
     """The rows that each replica serves, in order of arrival; none is left without a row."""
     served = range(min(replicas, len(arrival_s)))
     if bool((arrival_s[1:] >= arrival_s[:-1]).all()):
         return [slice(replica, None, replicas) for replica in served]
     order = np.argsort(arrival_s, kind="stable")
     return [order[replica::replicas] for replica in served]
-
-
-def _at_their_rows(runs: list[tuple[Rows, _Served]], n: int) -> _Times:
-    """The times of all servers' requests, in the order of the workload."""
-    if len(runs) == 1 and isinstance(runs[0][0], slice):
-        return runs[0][1].times
-    columns = np.empty((len(_Times._fields), n))
-    for rows, served in runs:
-        for column, own in zip(columns, served.times, strict=True):
-            column[rows] = own
-    return _Times(*columns)
 
 
 def _edges(workload: Workload, bins: int) -> Floats:
@@ -169,13 +157,13 @@ def _refill_slots(workload: Workload, cost: PerToken, slots: int) -> _Served:
     """Continuous batching where a request takes the same time in a slot whatever runs beside it."""
     from slotwise_sim.kernels import slots as kernel  # Numba, which many callers never need
 
-    arrival_s = _ready(workload.arrival_s)
+    # The loops are compiled for one kind of array: contiguous and writeable.
+    arrival_s = np.require(workload.arrival_s, np.float64, ["C", "W"])
     service_s: Floats = np.multiply(workload.output_tokens, cost.ms_per_token, dtype=np.float64)
     service_s /= 1000
     start_s, end_s = np.empty(len(workload)), np.empty(len(workload))
     kernel.continuous_slots(arrival_s, service_s, slots, start_s, end_s)
-    first_token_s = start_s + cost.ms_per_token / 1000
-    times = _Times(start_s, first_token_s, end_s, end_s, end_s)
+    times = (start_s, start_s + cost.ms_per_token / 1000, end_s, end_s)
     return _Served(times, _busy_per_token_s(workload, cost))
 
 
@@ -190,42 +178,33 @@ def _refill_between_iterations(
     """Continuous batching where the server works in iterations."""
     from slotwise_sim.kernels import iterations as kernel
 
-    n = len(workload)
-    decode_s, kv_token_s = decode_seconds(cost, slots)
-    reserve, capacity, block, reserved = kernel.UNLIMITED, 0, 1, np.empty(0, dtype=np.int64)
+    requests = _records(workload)
+    reserve, capacity, block = kernel.RESERVED, 0, 1  # nothing is reserved: memory never limits
     if memory is not None and memory.reserve == "paged":
         reserve, block = kernel.PAGED, memory.block_tokens
         capacity = memory.kv_tokens // block
     elif memory is not None:
-        reserve, capacity = kernel.RESERVED, memory.kv_tokens
-        reserved = reserved_tokens(workload)
-    start_s, first_token_s, end_s = np.empty(n), np.empty(n), np.empty(n)
+        capacity = memory.kv_tokens
+        requests["reserved"] = reserved_tokens(workload)
     busy_slot_s, preemptions = watched(
         lambda control: kernel.continuous_iterations(
-            _ready(workload.arrival_s),
-            _ready(workload.prompt_tokens),
-            _ready(workload.output_tokens),
-            _cached(workload),
+            requests,
+            by_batch(cost, slots),
             slots,
-            decode_s,
-            kv_token_s,
-            cost.per_prefill_token_ms / 1000,
-            cost.per_prefill_token2_ms / 1000,
-            kernel.MIXED if policy.prefill == "mixed" else kernel.SEPARATE,
-            policy.max_batched_tokens or kernel.ENDLESS,
-            reserve,
-            capacity,
-            block,
-            reserved,
-            start_s,
-            first_token_s,
-            end_s,
             control,
+            prefill=kernel.MIXED if policy.prefill == "mixed" else kernel.SEPARATE,
+            max_batched=policy.max_batched_tokens or kernel.ENDLESS,
+            reserve=reserve,
+            capacity=capacity,
+            block=block,
         ),
-        n,
+        len(workload),
         on_progress,
     )
-    return _Served(_Times(start_s, first_token_s, end_s, end_s, end_s), busy_slot_s, preemptions)
+    start_s, first_token_s, end_s = (
+        requests[name] for name in ("start_s", "first_token_s", "own_end_s")
+    )
+    return _Served((start_s, first_token_s, end_s, end_s), busy_slot_s, preemptions)
 
 
 def _serve_batches(
@@ -236,65 +215,55 @@ def _serve_batches(
     edges: Floats,
     on_progress: Callable[[int], None],
 ) -> _Served:
-    """Batches that start together; under either cost."""
+    """Batches that start together and give their slots back together; under either cost."""
     from slotwise_sim.kernels import batches as kernel
 
-    n = len(workload)
+    requests = _records(workload)
+    # Static batching never stops waiting. One bin needs no prediction.
     max_delay_ms = math.inf if isinstance(policy, Static) else policy.max_delay_ms
+    if len(edges):
+        bin_of = np.searchsorted(edges, _predicted(workload), side="right")
+        queues = np.argsort(bin_of, kind="stable")
+        stops = np.cumsum(np.bincount(bin_of, minlength=len(edges) + 1))
+    else:
+        queues, stops = np.arange(len(workload)), np.array([len(workload)])
     # Seen from a batch, a fixed time per token is an iteration with nothing but a base.
     step = Step(base_ms=cost.ms_per_token) if isinstance(cost, PerToken) else cost
-    decode_s, kv_token_s = decode_seconds(step, slots)
-    bin_of = np.searchsorted(edges, _predicted(workload), side="right") if len(edges) else None
-    queues = np.arange(n) if bin_of is None else np.argsort(bin_of, kind="stable")
-    stops = (
-        np.array([n])
-        if bin_of is None
-        else np.cumsum(np.bincount(bin_of, minlength=len(edges) + 1))
-    )
-    start_s, first_token_s, own_end_s, held_until_s = (np.empty(n) for _ in range(4))
     watched(
         lambda control: kernel.batches_at_once(
-            _ready(workload.arrival_s),
-            _ready(workload.prompt_tokens),
-            _ready(workload.output_tokens),
-            _cached(workload),
+            requests,
+            by_batch(step, slots),
             queues,
             stops,
             slots,
             max_delay_ms / 1000,
             policy.pad,
-            decode_s,
-            kv_token_s,
-            step.per_prefill_token_ms / 1000,
-            step.per_prefill_token2_ms / 1000,
-            start_s,
-            first_token_s,
-            own_end_s,
-            held_until_s,
             control,
         ),
-        n,
+        len(workload),
         on_progress,
     )
-    end_s = held_until_s if policy.release == "batch" else own_end_s
+    start_s, first_token_s, own_end_s, held_until_s = (
+        requests[name] for name in ("start_s", "first_token_s", "own_end_s", "held_until_s")
+    )
     busy_slot_s = (
         _busy_per_token_s(workload, cost)
         if isinstance(cost, PerToken)
         else float((own_end_s - start_s).sum())
     )
-    return _Served(_Times(start_s, first_token_s, own_end_s, end_s, held_until_s), busy_slot_s)
+    return _Served((start_s, first_token_s, own_end_s, held_until_s), busy_slot_s)
 
 
 def _busy_per_token_s(workload: Workload, cost: PerToken) -> float:
     return float(int(workload.output_tokens.sum()) * cost.ms_per_token / 1000)
 
 
-def _cached(workload: Workload) -> Ints:
-    if workload.cached_tokens is None:
-        return np.zeros(len(workload), dtype=np.int64)
-    return _ready(workload.cached_tokens)
-
-
-def _ready(column: Column) -> Column:
-    """The loops are compiled for one kind of array: contiguous and writeable."""
-    return np.require(column, None, ["C", "W"])
+def _records(workload: Workload) -> Records:
+    """The requests as the loops take them."""
+    requests = np.zeros(len(workload), REQUEST)
+    requests["arrival_s"] = workload.arrival_s
+    requests["prompt"] = workload.prompt_tokens
+    requests["output"] = workload.output_tokens
+    if workload.cached_tokens is not None:
+        requests["cached"] = workload.cached_tokens
+    return requests

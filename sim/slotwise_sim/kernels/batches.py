@@ -10,36 +10,30 @@ import numpy as np
 
 from slotwise_sim.compiled import compiled
 from slotwise_sim.kernels.control import DONE, STOP
-from slotwise_sim.workload import Floats, Ints
+from slotwise_sim.kernels.records import Records
+from slotwise_sim.workload import Ints
 
 
 @compiled
 def _ready_s(
-    arrival_s: Floats, queue: Ints, head: int, stop: int, slots: int, max_delay_s: float
+    requests: Records, queue: Ints, head: int, stop: int, slots: int, max_delay_s: float
 ) -> float:
     """When a bin's next batch is full, or its oldest request has waited long enough."""
-    late_s = float(arrival_s[queue[head]]) + max_delay_s
+    late_s: float = requests[queue[head]].arrival_s + max_delay_s
     if head + slots <= stop:
-        return min(late_s, float(arrival_s[queue[head + slots - 1]]))
-    if max_delay_s == np.inf:
-        return float(arrival_s[queue[stop - 1]])
+        late_s = min(late_s, requests[queue[head + slots - 1]].arrival_s)
+    elif max_delay_s == np.inf:
+        late_s = requests[queue[stop - 1]].arrival_s
     return late_s
 
 
 @compiled
 def _serve(
+    requests: Records,
+    cost: Records,
     members: Ints,
     begin_s: float,
-    prompt: Ints,
-    output: Ints,
-    cached: Ints,
     pad: bool,
-    decode_s: Floats,
-    kv_token_s: Floats,
-    prefill_token_s: float,
-    prefill_token2_s: float,
-    first_token_s: Floats,
-    own_end_s: Floats,
 ) -> float:
     """One iteration prefills all members, then they decode until the longest ends: gives its end.
 
@@ -48,131 +42,112 @@ def _serve(
     size = len(members)
     held, tokens, squares = 0, 0, 0.0
     most_tokens, most_squares = 0, 0.0
-    for request in members:
-        whole, begun = prompt[request], cached[request]
-        held += whole
-        square = float(whole) * whole - float(begun) * begun
-        tokens += whole - begun
+    for row in members:
+        request = requests[row]
+        left = request.prompt - request.cached
+        square = float(request.prompt) * request.prompt - float(request.cached) * request.cached
+        held += request.prompt
+        tokens += left
         squares += square
-        most_tokens = max(most_tokens, whole - begun)
+        most_tokens = max(most_tokens, left)
         most_squares = max(most_squares, square)
     if pad:
         tokens, squares = size * most_tokens, size * most_squares
-    prefill_s = float(decode_s[0]) + prefill_token_s * tokens + prefill_token2_s * squares
+    only = cost[0]
+    prefill_s = only.base_s + only.prefill_token_s * tokens + only.prefill_token2_s * squares
     now = begin_s + prefill_s
-    for request in members:
-        first_token_s[request] = now
+    for row in members:
+        requests[row].start_s = begin_s
+        requests[row].first_token_s = now
     if pad:
-        longest_s = 0.0
-        round_s = float(decode_s[size] + kv_token_s[size] * held)
-        growth_s = float(kv_token_s[size] * size) / 2
-        for request in members:
-            rounds = output[request] - 1.0
-            seconds = rounds * (round_s + growth_s * (rounds + 1))
-            own_end_s[request] = now + seconds
-            longest_s = max(longest_s, seconds)
-        return now + longest_s
+        end_s = _decode_padded(requests, cost, members, now, held)
+    else:
+        end_s = _decode_shrinking(requests, cost, members, now, held)
+    for row in members:
+        requests[row].held_until_s = end_s
+    return end_s
+
+
+@compiled
+def _decode_padded(requests: Records, cost: Records, members: Ints, now: float, held: int) -> float:
+    """Every member costs to the end, and what it holds goes on growing."""
+    size = len(members)
+    round_s = cost[size].base_s + cost[size].kv_token_s * held
+    growth_s = cost[size].kv_token_s * size / 2
+    longest_s = 0.0
+    for row in members:
+        rounds = requests[row].output - 1.0
+        seconds = rounds * (round_s + growth_s * (rounds + 1))
+        requests[row].own_end_s = now + seconds
+        longest_s = max(longest_s, seconds)
+    return now + longest_s
+
+
+@compiled
+def _decode_shrinking(
+    requests: Records, cost: Records, members: Ints, now: float, held: int
+) -> float:
+    """Members that have ended cost nothing: from end to end, the shortest first."""
     rounds = 0
-    active = size
-    for request in members[np.argsort(output[members])]:
-        more = output[request] - 1 - rounds
-        now += more * (decode_s[active] + kv_token_s[active] * (held + active * rounds))
-        now += kv_token_s[active] * active * (more * (more + 1.0) / 2)
-        own_end_s[request] = now
+    active = len(members)
+    outputs = np.empty(active, np.int64)
+    for place in range(active):
+        outputs[place] = requests[members[place]].output
+    for place in np.argsort(outputs):
+        more = outputs[place] - 1 - rounds
+        own = cost[active]
+        now += more * (own.base_s + own.kv_token_s * (held + active * rounds))
+        now += own.kv_token_s * active * (more * (more + 1.0) / 2)
+        request = requests[members[place]]
+        request.own_end_s = now
         rounds += more
         active -= 1
-        held -= prompt[request]
+        held -= request.prompt
     return now
 
 
 @compiled
 def batches_at_once(
-    arrival_s: Floats,
-    prompt: Ints,
-    output: Ints,
-    cached: Ints,
+    requests: Records,
+    cost: Records,
     queues: Ints,
-    queue_stops: Ints,
+    stops: Ints,
     slots: int,
     max_delay_s: float,
     pad: bool,
-    decode_s: Floats,
-    kv_token_s: Floats,
-    prefill_token_s: float,
-    prefill_token2_s: float,
-    start_s: Floats,
-    first_token_s: Floats,
-    own_end_s: Floats,
-    held_until_s: Floats,
     control: Ints,
 ) -> None:
-    """Serves batches from one queue a bin; O(n (bins + log slots)).
+    """Serves batches from one queue a bin; O(n log slots), and O(bins) a batch.
 
     Args:
-        arrival_s: Ascending, shape (n,), like all columns of requests.
-        prompt: Tokens.
-        output: Tokens, >= 1.
-        cached: Tokens of the prompt that need no prefill.
+        requests: Of one server, in order of arrival, shape (n,), dtype `REQUEST`; all times are
+            written.
+        cost: What iterations take, shape (slots + 1,), dtype `slotwise_sim.costs.ITERATION`.
         queues: Requests by bin, in order of arrival within each, shape (n,).
-        queue_stops: Where each bin's requests stop in ``queues``, shape (bins,).
+        stops: Where each bin's requests stop in ``queues``, shape (bins,).
         slots: Most requests of a batch, 1 <= slots <= n + 1.
         max_delay_s: Longest wait of a short batch; infinity waits for the bin's last request.
         pad: Whether finished sequences cost until the batch ends, and prompts as the longest.
-        decode_s: Seconds of an iteration by sequences decoding, shape (slots + 1,).
-        kv_token_s: Seconds per token they hold, shape (slots + 1,).
-        prefill_token_s: Seconds per prompt token prefilled.
-        prefill_token2_s: Seconds per unit of attention's share.
-        start_s: Written: start of the batch.
-        first_token_s: Written: end of its prefill.
-        own_end_s: Written: end of the iteration that yields the last token.
-        held_until_s: Written: end of the batch.
         control: DONE is written, STOP is read.
     """
-    n = len(arrival_s)
-    bins = len(queue_stops)
-    heads = np.zeros(bins, np.int64)
-    heads[1:] = queue_stops[:-1]
+    heads = np.zeros_like(stops)
+    heads[1:] = stops[:-1]
     free_s = 0.0
-    while control[DONE] < n and control[STOP] == 0:
+    while control[DONE] < len(queues) and control[STOP] == 0:
         # The bin that is ready first; of several that are, the one that waits longest.
-        begin_s = np.inf
-        for b in range(bins):
-            if heads[b] < queue_stops[b]:
-                ready_s = _ready_s(arrival_s, queues, heads[b], queue_stops[b], slots, max_delay_s)
-                begin_s = min(begin_s, ready_s)
-        begin_s = max(begin_s, free_s)
-        chosen = -1
-        for b in range(bins):
-            if heads[b] < queue_stops[b] and (
-                chosen < 0 or queues[heads[b]] < queues[heads[chosen]]
-            ):
-                ready_s = _ready_s(arrival_s, queues, heads[b], queue_stops[b], slots, max_delay_s)
-                if ready_s <= begin_s:
-                    chosen = b
+        chosen, begin_s, oldest = -1, np.inf, -1
+        for b in range(len(stops)):
+            if heads[b] < stops[b]:
+                ready_s = _ready_s(requests, queues, heads[b], stops[b], slots, max_delay_s)
+                ready_s = max(ready_s, free_s)
+                head = queues[heads[b]]
+                if ready_s < begin_s or (ready_s == begin_s and head < oldest):
+                    chosen, begin_s, oldest = b, ready_s, head
         first = heads[chosen]
+        most = min(stops[chosen], first + slots)
         stop = first + 1
-        while (
-            stop < queue_stops[chosen]
-            and stop - first < slots
-            and arrival_s[queues[stop]] <= begin_s
-        ):
+        while stop < most and requests[queues[stop]].arrival_s <= begin_s:
             stop += 1
         heads[chosen] = stop
-        free_s = _serve(
-            queues[first:stop],
-            begin_s,
-            prompt,
-            output,
-            cached,
-            pad,
-            decode_s,
-            kv_token_s,
-            prefill_token_s,
-            prefill_token2_s,
-            first_token_s,
-            own_end_s,
-        )
-        for place in range(first, stop):
-            start_s[queues[place]] = begin_s
-            held_until_s[queues[place]] = free_s
+        free_s = _serve(requests, cost, queues[first:stop], begin_s, pad)
         control[DONE] += stop - first

@@ -5,66 +5,454 @@ hold grows by B a time, and a prompt too long for one iteration advances by the 
 the duration of m iterations is a quadratic in m. An event is an end, an arrival that can be
 admitted, the last chunk of a prompt, or an iteration that needs more memory than is free.
 
-Counting decode iterations in ``rounds`` makes everything that lies ahead a plain number: a sequence
-ends in a known rounds, and needs a new block whenever the rounds is a known number modulo the block
-size, so `crossings` holds how many sequences need one.
+Decode iterations are counted in ``rounds``. That makes what lies ahead plain numbers: a sequence
+ends in a known round, and needs a new block in every round that is a known number modulo the block
+size.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from slotwise_sim.compiled import compiled
+from slotwise_sim.compiled import compiled, inlined
 from slotwise_sim.kernels.control import DONE, STOP
-from slotwise_sim.workload import Floats, Ints
+from slotwise_sim.kernels.records import Records
+from slotwise_sim.workload import Ints
 
-UNLIMITED, PAGED, RESERVED = 0, 1, 2
+PAGED, RESERVED = 0, 1
 MIXED, SEPARATE = 0, 1
 ENDLESS = 1 << 62
 
 
+class Rules(Protocol):
+    """How the server admits and prefills: the fields of a record of `RULES`.
+
+    Attributes:
+        prefill: MIXED or SEPARATE.
+        max_batched: Most tokens of an iteration; ENDLESS without a limit.
+        reserve: PAGED or RESERVED; a server without a limit has nothing reserved.
+        capacity: Blocks (PAGED) or tokens (RESERVED).
+        block: Tokens of a block; 1 unless PAGED.
+    """
+
+    prefill: int
+    max_batched: int
+    reserve: int
+    capacity: int
+    block: int
+
+
+RULES = np.dtype([(name, np.int64) for name in Rules.__annotations__])
+
+
+class State(Protocol):
+    """The server between two iterations: the fields of a record of `STATE`.
+
+    Attributes:
+        now: Seconds.
+        rounds: Decode iterations so far.
+        upcoming: The first request that has never been admitted.
+        free: Memory that nobody holds.
+        vacancies: Slots that nobody holds.
+        admissions: Requests admitted so far, a second time included.
+        first: Where the line of prompts to be prefilled begins in its ring.
+        waiting: Prompts in that line.
+        prefilled: Tokens of the first of them that are prefilled; -1 before its first chunk.
+        decoding: Sequences that decode.
+        held: Tokens they hold in the next iteration.
+        returns: Preempted requests that wait to be admitted again.
+        preemptions: Preemptions so far.
+        busy_s: Slot-seconds of requests that have ended, less all time preempted.
+    """
+
+    now: float
+    rounds: int
+    upcoming: int
+    free: int
+    vacancies: int
+    admissions: int
+    first: int
+    waiting: int
+    prefilled: int
+    decoding: int
+    held: int
+    returns: int
+    preemptions: int
+    busy_s: float
+
+
+STATE = np.dtype(
+    [
+        (name, np.float64 if kind == "float" else np.int64)
+        for name, kind in State.__annotations__.items()
+    ]
+)
+
+
+SLOT = np.dtype(
+    [
+        ("row", np.int64),  # of the request that holds this slot
+        ("admission", np.int64),  # of that request; ascends with every admission
+        ("vacant", np.int64),  # a stack of slots
+        ("waiting", np.int64),  # a ring of slots whose prompts are to be prefilled
+        ("end", np.int64),  # a heap of the rounds after which the decoding sequences end
+        ("ending", np.int64),  # and their slots
+        ("returned", np.int64),  # a stack of preempted requests, the head of the queue on top
+        ("returned_s", np.float64),  # and when they were preempted
+    ]
+)
+"""What there is once a slot; from ``vacant`` on, a place in a list and not a slot's own."""
+
+
+class Prefill(NamedTuple):
+    """What the next iteration prefills.
+
+    Attributes:
+        completed: Prompts that it completes, from the first in line.
+        tokens: Of those prompts.
+        squares: Attention's share of them.
+        chunk: Tokens of the one after them.
+        begun: Tokens of that one prefilled before.
+        left: Tokens of that one to be prefilled, this chunk included.
+    """
+
+    completed: int
+    tokens: int
+    squares: float
+    chunk: int
+    begun: int
+    left: int
+
+
+def continuous_iterations(
+    requests: Records,
+    cost: Records,
+    slots: int,
+    control: Ints,
+    *,
+    prefill: int,
+    max_batched: int,
+    reserve: int,
+    capacity: int,
+    block: int,
+) -> tuple[float, int]:
+    """Serves requests in order of arrival; O(log slots) an event.
+
+    Args:
+        requests: Of one server, in order of arrival, shape (n,), dtype `REQUEST`; all times but
+            ``held_until_s`` are written.
+        cost: What iterations take, shape (slots + 1,), dtype `slotwise_sim.costs.ITERATION`.
+        slots: 1 <= slots <= n + 1.
+        control: DONE is written, STOP is read.
+        prefill: See `Rules`, like all below.
+        max_batched: Tokens.
+        reserve: Kind of memory.
+        capacity: Blocks or tokens.
+        block: Tokens.
+
+    Returns:
+        Slot-seconds between start and end, less those preempted; and preemptions.
+    """
+    rules = np.array([(prefill, max_batched, reserve, capacity, block)], RULES)
+    state = np.zeros(1, STATE)
+    state["free"], state["vacancies"], state["prefilled"] = capacity, slots, -1
+    places = np.zeros(slots, SLOT)
+    places["vacant"] = np.arange(slots)[::-1]
+    crossings = np.zeros(block, np.int64)
+    _serve(requests, cost, rules[0], state[0], places, crossings, control)
+    return float(state["busy_s"][0]), int(state["preemptions"][0])
+
+
 @compiled
-def _join(ends: Ints, ending: Ints, size: int, end: int, slot: int) -> int:
-    """Puts a sequence into the heap; gives the heap's new size."""
-    hole = size
-    while hole > 0:
-        parent = (hole - 1) // 2
-        if ends[parent] <= end:
+def _serve(
+    requests: Records,
+    cost: Records,
+    rules: Rules,
+    state: State,
+    slots: Records,
+    crossings: Ints,
+    control: Ints,
+) -> None:
+    while control[DONE] < len(requests) and control[STOP] == 0:
+        admits_arrivals = _admit(requests, rules, state, slots)
+        if state.waiting + state.decoding == 0:
+            state.now = requests[state.upcoming].arrival_s
+            continue
+        preempted = _preempt(requests, rules, state, slots, crossings)
+        batch = 0 if _only_prefills(rules, state) else state.decoding
+        prefill = _plan_prefill(requests, rules, state, slots, batch)
+
+        # The duration of m iterations that are all alike: linear m + quadratic m^2.
+        own = cost[batch]
+        growth = own.kv_token_s * batch / 2
+        held = state.held if batch > 0 else 0
+        linear = (
+            own.base_s
+            + (own.kv_token_s * held - growth)
+            + own.prefill_token_s * (prefill.tokens + prefill.chunk)
+            + own.prefill_token2_s * (prefill.squares + 2.0 * prefill.begun * prefill.chunk)
+        )
+        quadratic = growth + own.prefill_token2_s * prefill.chunk * prefill.chunk
+
+        steps = 1
+        if prefill.completed == 0 and not preempted:
+            steps = _alike(rules, state, slots, crossings, batch, prefill)
+            if admits_arrivals:
+                next_s = requests[state.upcoming].arrival_s
+                steps = _steps_until(next_s, state.now, linear, quadratic, steps)
+        state.now += linear * steps + quadratic * steps * steps
+
+        if batch > 0:
+            _decode(requests, rules, state, slots, crossings, steps, control)
+        _yield_tokens(requests, rules, state, slots, crossings, prefill.completed, control)
+        if prefill.chunk > 0:
+            state.prefilled = prefill.begun + prefill.chunk * steps
+
+
+@inlined
+def _admit(requests: Records, rules: Rules, state: State, slots: Records) -> bool:
+    """Admits who waits, in order, while a slot and memory are free.
+
+    Returns:
+        Whether a request that arrives would be admitted at once.
+    """
+    spare = 1 if rules.reserve == PAGED else 0
+    while state.vacancies > 0:
+        again = state.returns > 0
+        if again:
+            row = slots[state.returns - 1].returned
+        elif state.upcoming == len(requests):
+            return False
+        else:
+            row = state.upcoming
+            if requests[row].arrival_s > state.now:
+                return True
+        needed = _held_by_prompt(requests[row], rules)
+        if needed + spare > state.free:
+            return False
+        state.free -= needed
+        if again:
+            state.returns -= 1
+            state.busy_s -= state.now - slots[state.returns].returned_s
+        else:
+            state.upcoming += 1
+            requests[row].start_s = state.now
+        state.vacancies -= 1
+        slot = slots[state.vacancies].vacant
+        slots[slot].row = row
+        slots[slot].admission = state.admissions
+        state.admissions += 1
+        slots[_place(state, slots, state.waiting)].waiting = slot
+        state.waiting += 1
+    return False
+
+
+@inlined
+def _preempt(
+    requests: Records, rules: Rules, state: State, slots: Records, crossings: Ints
+) -> bool:
+    """Preempts the most recently admitted until the next iteration's new blocks are free."""
+    if rules.reserve != PAGED or _only_prefills(rules, state):
+        return False
+    before = state.preemptions
+    while crossings[state.rounds % rules.block] > state.free:
+        if state.waiting > 0:  # whoever waits for prefill was admitted after all who decode
+            state.waiting -= 1
+            slot = slots[_place(state, slots, state.waiting)].waiting
+            row = slots[slot].row
+            state.free += _held_by_prompt(requests[row], rules)
+            if state.waiting == 0:
+                state.prefilled = -1
+        else:
+            newest = 0
+            for place in range(1, state.decoding):
+                if slots[slots[place].ending].admission > slots[slots[newest].ending].admission:
+                    newest = place
+            slot = slots[newest].ending
+            row = slots[slot].row
+            requests[row].generated = requests[row].output - (slots[newest].end - state.rounds)
+            state.decoding = _leave(slots, state.decoding, newest)
+            _forget(requests[row], requests[row].generated, rules, state, crossings)
+        slots[state.vacancies].vacant = slot
+        state.vacancies += 1
+        slots[state.returns].returned = row
+        slots[state.returns].returned_s = state.now
+        state.returns += 1
+        state.preemptions += 1
+    return state.preemptions > before
+
+
+@inlined
+def _plan_prefill(
+    requests: Records, rules: Rules, state: State, slots: Records, batch: int
+) -> Prefill:
+    """What fits beside the decoding sequences, from the first in line."""
+    room = max(0, rules.max_batched - batch)
+    completed, tokens, squares = 0, 0, 0.0
+    while completed < state.waiting:
+        request = requests[slots[slots[_place(state, slots, completed)].waiting].row]
+        begun = state.prefilled if completed == 0 and state.prefilled >= 0 else request.cached
+        whole = _tokens_to_prefill(request)
+        left = whole - begun
+        if left > room - tokens and not (rules.prefill == SEPARATE and completed == 0):
+            chunk = room - tokens if rules.prefill == MIXED else 0
+            return Prefill(completed, tokens, squares, chunk, begun, left)
+        completed += 1
+        tokens += left
+        squares += float(whole) * whole - float(begun) * begun
+    return Prefill(completed, tokens, squares, 0, 0, 0)
+
+
+@inlined
+def _alike(
+    rules: Rules, state: State, slots: Records, crossings: Ints, batch: int, prefill: Prefill
+) -> int:
+    """How many iterations pass before a sequence ends, a prompt does, or memory runs out."""
+    steps = ENDLESS
+    if batch > 0:
+        steps = slots[0].end - state.rounds
+        if rules.reserve == PAGED:
+            steps = _rounds_that_fit(crossings, state.rounds, steps, batch, state.free)
+    if prefill.chunk > 0:
+        steps = min(steps, (prefill.left - 1) // prefill.chunk)
+    return steps
+
+
+@inlined
+def _steps_until(arrival_s: float, now: float, linear: float, quadratic: float, most: int) -> int:
+    """The first iteration that starts at or after an arrival, if it is among the next ``most``.
+
+    The root of the quadratic is right but for rounding; whether an iteration starts late enough is
+    decided by the same sum that moves the clock.
+    """
+    if now + (linear * most + quadratic * most * most) < arrival_s:
+        return most
+    gap = arrival_s - now
+    root = linear + math.sqrt(linear * linear + 4 * quadratic * gap)
+    steps = min(most, max(1, int(2 * gap / root)))
+    while steps > 1:
+        fewer = steps - 1
+        if now + (linear * fewer + quadratic * fewer * fewer) < arrival_s:
             break
-        ends[hole], ending[hole] = ends[parent], ending[parent]
-        hole = parent
-    ends[hole], ending[hole] = end, slot
-    return size + 1
+        steps = fewer
+    while now + (linear * steps + quadratic * steps * steps) < arrival_s:
+        steps += 1
+    return steps
 
 
-@compiled
-def _leave(ends: Ints, ending: Ints, size: int, place: int) -> int:
-    """Takes the sequence at a place out of the heap; gives the heap's new size."""
-    size -= 1
-    end, slot = ends[size], ending[size]
-    if place == size:
-        return size
-    hole = place
-    while hole > 0 and ends[(hole - 1) // 2] > end:
-        parent = (hole - 1) // 2
-        ends[hole], ending[hole] = ends[parent], ending[parent]
-        hole = parent
-    child = 2 * hole + 1
-    while child < size:
-        if child + 1 < size and ends[child + 1] < ends[child]:
-            child += 1
-        if end <= ends[child]:
-            break
-        ends[hole], ending[hole] = ends[child], ending[child]
-        hole = child
-        child = 2 * hole + 1
-    ends[hole], ending[hole] = end, slot
-    return size
+@inlined
+def _decode(
+    requests: Records,
+    rules: Rules,
+    state: State,
+    slots: Records,
+    crossings: Ints,
+    steps: int,
+    control: Ints,
+) -> None:
+    """Every decoding sequence yields ``steps`` tokens; some end."""
+    if rules.reserve == PAGED:
+        state.free -= _new_blocks(crossings, state.rounds, steps, state.decoding)
+    state.rounds += steps
+    state.held += state.decoding * steps
+    while state.decoding > 0 and slots[0].end == state.rounds:
+        slot = slots[0].ending
+        request = requests[slots[slot].row]
+        state.decoding = _leave(slots, state.decoding, 0)
+        _forget(request, request.output, rules, state, crossings)
+        _end(request, slot, state, slots, control)
 
 
-@compiled
+@inlined
+def _yield_tokens(
+    requests: Records,
+    rules: Rules,
+    state: State,
+    slots: Records,
+    crossings: Ints,
+    completed: int,
+    control: Ints,
+) -> None:
+    """Prompts that are completed yield the first token, or after a preemption the next one."""
+    for _ in range(completed):
+        slot = slots[state.first].waiting
+        state.first = _place(state, slots, 1)
+        request = requests[slots[slot].row]
+        if request.generated == 0:
+            request.first_token_s = state.now
+        remaining = request.output - request.generated - 1
+        if remaining == 0:
+            state.free += _held_by_prompt(request, rules)
+            _end(request, slot, state, slots, control)
+        else:
+            tokens = _tokens_to_prefill(request)
+            state.held += tokens + 1
+            if rules.reserve == PAGED:
+                crossings[(state.rounds - tokens) % rules.block] += 1
+            state.decoding = _join(slots, state.decoding, state.rounds + remaining, slot)
+    if completed > 0:
+        state.waiting -= completed
+        state.prefilled = -1
+
+
+@inlined
+def _end(request: Any, slot: int, state: State, slots: Records, control: Ints) -> None:
+    """A request has yielded its last token and gives its slot back."""
+    request.own_end_s = state.now
+    state.busy_s += state.now - request.start_s
+    slots[state.vacancies].vacant = slot
+    state.vacancies += 1
+    control[DONE] += 1
+
+
+@inlined
+def _forget(request: Any, generated: int, rules: Rules, state: State, crossings: Ints) -> None:
+    """A sequence that has generated so many tokens decodes no more: it holds nothing."""
+    stored = request.prompt + generated - 1  # its last token was never stored
+    state.held -= stored + 1
+    if rules.reserve == PAGED:
+        state.free += _blocks(stored, rules.block)
+        crossings[(state.rounds - stored) % rules.block] -= 1
+    else:
+        state.free += request.reserved
+
+
+@inlined
+def _only_prefills(rules: Rules, state: State) -> bool:
+    """Whether nothing decodes in the next iteration."""
+    return state.decoding == 0 or (rules.prefill == SEPARATE and state.waiting > 0)
+
+
+@inlined
+def _tokens_to_prefill(request: Any) -> int:
+    """The prompt, and after a preemption all that had been generated."""
+    return int(request.prompt) + int(request.generated)
+
+
+@inlined
+def _held_by_prompt(request: Any, rules: Rules) -> int:
+    """Memory that a request takes when it is admitted: blocks, or the tokens reserved for it."""
+    if rules.reserve == PAGED:
+        return _blocks(_tokens_to_prefill(request), rules.block)
+    return int(request.reserved)
+
+
+@inlined
+def _blocks(tokens: int, block: int) -> int:
+    return (tokens + block - 1) // block
+
+
+@inlined
+def _place(state: State, slots: Records, position: int) -> int:
+    """Where in its ring the line's ``position``-th stands."""
+    place = state.first + position
+    return place - len(slots) if place >= len(slots) else place
+
+
+@inlined
 def _new_blocks(crossings: Ints, rounds: int, steps: int, sequences: int) -> int:
     """Blocks that the sequences need for the next ``steps`` rounds."""
     block = len(crossings)
@@ -76,7 +464,7 @@ def _new_blocks(crossings: Ints, rounds: int, steps: int, sequences: int) -> int
     return blocks
 
 
-@compiled
+@inlined
 def _rounds_that_fit(crossings: Ints, rounds: int, steps: int, sequences: int, free: int) -> int:
     """How many of the next ``steps`` rounds need no more blocks than are free."""
     block = len(crossings)
@@ -90,269 +478,48 @@ def _rounds_that_fit(crossings: Ints, rounds: int, steps: int, sequences: int, f
     return fit
 
 
-@compiled
-def _steps_until(arrival_s: float, now: float, linear: float, quadratic: float, most: int) -> int:
-    """The first iteration that starts at or after an arrival, if it is among the next ``most``.
-
-    The root of the quadratic is right but for rounding; whether an iteration starts late enough is
-    decided by the same sum that moves the clock.
-    """
-    if now + (linear * most + quadratic * most * most) < arrival_s:
-        return most
-    gap = arrival_s - now
-    root = linear + math.sqrt(linear * linear + 4 * quadratic * gap)
-    steps = min(most, max(1, int(2 * gap / root))) if root > 0 else 1
-    while (
-        steps > 1
-        and now + (linear * (steps - 1) + quadratic * (steps - 1) * (steps - 1)) >= arrival_s
-    ):
-        steps -= 1
-    while steps < most and now + (linear * steps + quadratic * steps * steps) < arrival_s:
-        steps += 1
-    return steps
+@inlined
+def _join(slots: Records, size: int, end: int, slot: int) -> int:
+    """Puts a sequence into the heap; gives the heap's new size."""
+    hole = size
+    while hole > 0:
+        parent = (hole - 1) // 2
+        if slots[parent].end <= end:
+            break
+        _move(slots, parent, hole)
+        hole = parent
+    slots[hole].end = end
+    slots[hole].ending = slot
+    return size + 1
 
 
-@compiled
-def continuous_iterations(
-    arrival_s: Floats,
-    prompt: Ints,
-    output: Ints,
-    cached: Ints,
-    slots: int,
-    decode_s: Floats,
-    kv_token_s: Floats,
-    prefill_token_s: float,
-    prefill_token2_s: float,
-    prefill: int,
-    max_batched: int,
-    reserve: int,
-    capacity: int,
-    block: int,
-    reserved: Ints,
-    start_s: Floats,
-    first_token_s: Floats,
-    end_s: Floats,
-    control: Ints,
-) -> tuple[float, int]:
-    """Serves requests in order of arrival; O(log slots) an event.
+@inlined
+def _leave(slots: Records, size: int, place: int) -> int:
+    """Takes the sequence at a place out of the heap; gives the heap's new size."""
+    size -= 1
+    end, slot = slots[size].end, slots[size].ending
+    hole = place
+    while hole > 0:
+        parent = (hole - 1) // 2
+        if slots[parent].end <= end:
+            break
+        _move(slots, parent, hole)
+        hole = parent
+    child = 2 * hole + 1
+    while child < size:
+        if child + 1 < size and slots[child + 1].end < slots[child].end:
+            child += 1
+        if end <= slots[child].end:
+            break
+        _move(slots, child, hole)
+        hole = child
+        child = 2 * hole + 1
+    slots[hole].end = end
+    slots[hole].ending = slot
+    return size
 
-    Args:
-        arrival_s: Ascending, shape (n,), like all columns of requests.
-        prompt: Tokens.
-        output: Tokens, >= 1.
-        cached: Tokens of the prompt that need no prefill.
-        slots: 1 <= slots <= n.
-        decode_s: Seconds of an iteration by sequences decoding, shape (slots + 1,).
-        kv_token_s: Seconds per token they hold, shape (slots + 1,).
-        prefill_token_s: Seconds per prompt token prefilled.
-        prefill_token2_s: Seconds per unit of attention's share.
-        prefill: MIXED or SEPARATE.
-        max_batched: Most tokens of an iteration; ENDLESS for no limit.
-        reserve: UNLIMITED, PAGED or RESERVED.
-        capacity: Blocks (PAGED) or tokens (RESERVED).
-        block: Tokens of a block; 1 unless PAGED.
-        reserved: Tokens held for life, shape (n,); read under RESERVED only.
-        start_s: Written: first admission.
-        first_token_s: Written: end of the iteration that first yields a token.
-        end_s: Written: end of the iteration that yields the last token.
-        control: DONE is written, STOP is read.
 
-    Returns:
-        Slot-seconds between start and end, less those preempted; and preemptions.
-    """
-    n = len(arrival_s)
-    now = 0.0
-    rounds = 0  # decode iterations so far
-    busy_s, preemptions = 0.0, 0
-    upcoming = 0  # the first request that has never been admitted
-    free = capacity
-
-    request_in = np.empty(slots, np.int64)
-    admission_of = np.empty(slots, np.int64)  # ascends with every admission
-    vacant = np.arange(slots)[::-1].copy()  # a stack of slots
-    vacancies, admissions = slots, 0
-
-    line = np.empty(slots, np.int64)  # a ring of slots whose prompts are not prefilled
-    line_first, line_length = 0, 0
-    prefilled = -1  # of the first in line; -1 before its first chunk
-
-    ends = np.empty(slots + 1, np.int64)  # a heap: the round before which a sequence ends
-    ending = np.empty(slots + 1, np.int64)  # and its slot
-    decoding, held = 0, 0  # the heap's size; tokens those sequences hold in the next iteration
-    crossings = np.zeros(block, np.int64)
-
-    returned = np.empty(slots, np.int64)  # a stack of preempted requests, the head of the queue
-    returned_s = np.empty(slots)
-    returns = 0
-    generated = np.zeros(n if reserve == PAGED else 0, np.int64)  # before the last preemption
-
-    while control[DONE] < n and control[STOP] == 0:
-        # Admission.
-        admits_arrivals = False  # a request that arrives would be admitted at once
-        while vacancies > 0:
-            if returns > 0:
-                request = returned[returns - 1]
-            elif upcoming < n and arrival_s[upcoming] <= now:
-                request = upcoming
-            else:
-                admits_arrivals = upcoming < n
-                break
-            if reserve == PAGED:
-                needed = (prompt[request] + generated[request] + block - 1) // block
-                if needed + 1 > free:
-                    break
-                free -= needed
-            elif reserve == RESERVED:
-                if reserved[request] > free:
-                    break
-                free -= reserved[request]
-            if returns > 0:
-                returns -= 1
-                busy_s -= now - returned_s[returns]
-            else:
-                start_s[request] = now
-                upcoming += 1
-            vacancies -= 1
-            slot = vacant[vacancies]
-            request_in[slot] = request
-            admission_of[slot] = admissions
-            admissions += 1
-            last = line_first + line_length
-            line[last - slots if last >= slots else last] = slot
-            line_length += 1
-        if line_length + decoding == 0:
-            now = arrival_s[upcoming]
-            continue
-
-        # Growth and preemption.
-        decodes = decoding > 0 and not (prefill == SEPARATE and line_length > 0)
-        preempted = False
-        while reserve == PAGED and decodes and crossings[rounds % block] > free:
-            preempted = True
-            if line_length > 0:
-                line_length -= 1
-                last = line_first + line_length
-                slot = line[last - slots if last >= slots else last]
-                request = request_in[slot]
-                free += (prompt[request] + generated[request] + block - 1) // block
-                if line_length == 0:
-                    prefilled = -1
-            else:
-                newest = 0
-                for place in range(1, decoding):
-                    if admission_of[ending[place]] > admission_of[ending[newest]]:
-                        newest = place
-                slot = ending[newest]
-                request = request_in[slot]
-                generated[request] = output[request] - (ends[newest] - rounds)
-                tokens = prompt[request] + generated[request]
-                held -= tokens
-                free += (tokens + block - 2) // block
-                crossings[(rounds - tokens + 1) % block] -= 1
-                decoding = _leave(ends, ending, decoding, newest)
-            vacant[vacancies] = slot
-            vacancies += 1
-            returned[returns] = request
-            returned_s[returns] = now
-            returns += 1
-            preemptions += 1
-        batch = decoding if decodes else 0
-
-        # What is prefilled: the prompts that this iteration completes, or a chunk of the first.
-        room = max(0, max_batched - batch)
-        completed, tokens, squares = 0, 0, 0.0
-        chunk, begun = 0, 0
-        while completed < line_length:
-            place = line_first + completed
-            request = request_in[line[place - slots if place >= slots else place]]
-            begun = cached[request]
-            if completed == 0 and prefilled >= 0:
-                begun = prefilled
-            whole = prompt[request]
-            if reserve == PAGED:
-                whole += generated[request]
-            if whole - begun > room - tokens and not (prefill == SEPARATE and completed == 0):
-                if prefill == MIXED:
-                    chunk = room - tokens
-                break
-            tokens += whole - begun
-            squares += float(whole) * whole - float(begun) * begun
-            completed += 1
-
-        # How many iterations are alike, this one included.
-        steps = ENDLESS
-        if completed > 0 or preempted or not decodes:
-            steps = 1
-        if decodes:
-            steps = min(steps, ends[0] - rounds)
-            if reserve == PAGED and steps > 1:
-                steps = _rounds_that_fit(crossings, rounds, steps, decoding, free)
-        if completed == 0 and chunk > 0 and not preempted:
-            if not decodes:
-                steps = ENDLESS
-            steps = min(steps, (whole - begun - 1) // chunk)
-
-        # Their duration: linear m + quadratic m^2.
-        growth = kv_token_s[batch] * batch / 2
-        linear = decode_s[batch] + kv_token_s[batch] * held * (batch > 0) - growth
-        linear += prefill_token_s * (tokens + chunk)
-        linear += prefill_token2_s * (squares + 2.0 * begun * chunk)
-        quadratic = growth + prefill_token2_s * chunk * chunk
-        if admits_arrivals and steps > 1:
-            steps = _steps_until(arrival_s[upcoming], now, linear, quadratic, steps)
-        now += linear * steps + quadratic * steps * steps
-
-        # The ends of decoding sequences.
-        if batch > 0:
-            if reserve == PAGED:
-                free -= _new_blocks(crossings, rounds, steps, batch)
-            rounds += steps
-            held += batch * steps
-            while decoding > 0 and ends[0] == rounds:
-                slot = ending[0]
-                request = request_in[slot]
-                decoding = _leave(ends, ending, decoding, 0)
-                held -= prompt[request] + output[request]
-                if reserve == PAGED:
-                    last_stored = prompt[request] + output[request] - 1
-                    free += (last_stored + block - 1) // block
-                    crossings[(rounds - last_stored) % block] -= 1
-                elif reserve == RESERVED:
-                    free += reserved[request]
-                end_s[request] = now
-                busy_s += now - start_s[request]
-                vacant[vacancies] = slot
-                vacancies += 1
-                control[DONE] += 1
-
-        # The prompts that are prefilled yield a token.
-        for _ in range(completed):
-            slot = line[line_first]
-            line_first = 0 if line_first + 1 == slots else line_first + 1
-            request = request_in[slot]
-            before = generated[request] if reserve == PAGED else 0
-            if before == 0:
-                first_token_s[request] = now
-            tokens = prompt[request] + before
-            remaining = output[request] - before - 1
-            if remaining == 0:
-                if reserve == PAGED:
-                    free += (tokens + block - 1) // block
-                elif reserve == RESERVED:
-                    free += reserved[request]
-                end_s[request] = now
-                busy_s += now - start_s[request]
-                vacant[vacancies] = slot
-                vacancies += 1
-                control[DONE] += 1
-            else:
-                held += tokens + 1
-                if reserve == PAGED:
-                    crossings[(rounds - tokens) % block] += 1
-                decoding = _join(ends, ending, decoding, rounds + remaining, slot)
-        line_length -= completed
-        if completed > 0:
-            prefilled = -1
-        if chunk > 0:
-            prefilled = begun + chunk * steps
-    return busy_s, preemptions
+@inlined
+def _move(slots: Records, place: int, to: int) -> None:
+    slots[to].end = slots[place].end
+    slots[to].ending = slots[place].ending

@@ -8,13 +8,76 @@ from __future__ import annotations
 
 import numpy as np
 
-from slotwise_sim.compiled import compiled
+from slotwise_sim.compiled import compiled, inlined
 from slotwise_sim.kernels.control import DONE, STOP
+from slotwise_sim.kernels.heap import HEAP, join, leave
 from slotwise_sim.kernels.records import Records
 from slotwise_sim.workload import Ints
 
 
+def batches_at_once(
+    requests: Records,
+    cost: Records,
+    queues: Ints,
+    stops: Ints,
+    slots: int,
+    max_delay_s: float,
+    pad: bool,
+    control: Ints,
+) -> None:
+    """Serves batches from one queue a bin; O(n log slots), and O(bins) a batch.
+
+    Args:
+        requests: Of one server, in order of arrival, shape (n,), dtype `REQUEST`; all times are
+            written.
+        cost: What iterations take, shape (slots + 1,), dtype `slotwise_sim.costs.ITERATION`.
+        queues: Requests by bin, in order of arrival within each, shape (n,).
+        stops: Where each bin's requests stop in ``queues``, shape (bins,).
+        slots: Most requests of a batch, 1 <= slots <= n + 1.
+        max_delay_s: Longest wait of a short batch; infinity waits for the bin's last request.
+        pad: Whether finished sequences cost until the batch ends, and prompts as the longest.
+        control: DONE is written, STOP is read.
+    """
+    heads = np.concatenate(([0], stops[:-1]))
+    heap = np.empty(slots, HEAP)
+    _serve_all(requests, cost, queues, heads, stops, slots, max_delay_s, pad, heap, control)
+
+
 @compiled
+def _serve_all(
+    requests: Records,
+    cost: Records,
+    queues: Ints,
+    heads: Ints,
+    stops: Ints,
+    slots: int,
+    max_delay_s: float,
+    pad: bool,
+    heap: Records,
+    control: Ints,
+) -> None:
+    free_s = 0.0
+    while control[DONE] < len(queues) and control[STOP] == 0:
+        # The bin that is ready first; of several that are, the one that waits longest.
+        chosen, begin_s, oldest = -1, np.inf, -1
+        for b in range(len(stops)):
+            if heads[b] < stops[b]:
+                ready_s = _ready_s(requests, queues, heads[b], stops[b], slots, max_delay_s)
+                ready_s = max(ready_s, free_s)
+                head = queues[heads[b]]
+                if ready_s < begin_s or (ready_s == begin_s and head < oldest):
+                    chosen, begin_s, oldest = b, ready_s, head
+        first = heads[chosen]
+        most = min(stops[chosen], first + slots)
+        stop = first + 1
+        while stop < most and requests[queues[stop]].arrival_s <= begin_s:
+            stop += 1
+        heads[chosen] = stop
+        free_s = _serve(requests, cost, queues[first:stop], begin_s, pad, heap)
+        control[DONE] += stop - first
+
+
+@inlined
 def _ready_s(
     requests: Records, queue: Ints, head: int, stop: int, slots: int, max_delay_s: float
 ) -> float:
@@ -27,13 +90,14 @@ def _ready_s(
     return late_s
 
 
-@compiled
+@inlined
 def _serve(
     requests: Records,
     cost: Records,
     members: Ints,
     begin_s: float,
     pad: bool,
+    heap: Records,
 ) -> float:
     """One iteration prefills all members, then they decode until the longest ends: gives its end.
 
@@ -62,13 +126,13 @@ def _serve(
     if pad:
         end_s = _decode_padded(requests, cost, members, now, held)
     else:
-        end_s = _decode_shrinking(requests, cost, members, now, held)
+        end_s = _decode_shrinking(requests, cost, members, now, held, heap)
     for row in members:
         requests[row].held_until_s = end_s
     return end_s
 
 
-@compiled
+@inlined
 def _decode_padded(requests: Records, cost: Records, members: Ints, now: float, held: int) -> float:
     """Every member costs to the end, and what it holds goes on growing."""
     size = len(members)
@@ -83,71 +147,23 @@ def _decode_padded(requests: Records, cost: Records, members: Ints, now: float, 
     return now + longest_s
 
 
-@compiled
+@inlined
 def _decode_shrinking(
-    requests: Records, cost: Records, members: Ints, now: float, held: int
+    requests: Records, cost: Records, members: Ints, now: float, held: int, heap: Records
 ) -> float:
     """Members that have ended cost nothing: from end to end, the shortest first."""
+    active = 0
+    for row in members:
+        active = join(heap, active, requests[row].output - 1, row)
     rounds = 0
-    active = len(members)
-    outputs = np.empty(active, np.int64)
-    for place in range(active):
-        outputs[place] = requests[members[place]].output
-    for place in np.argsort(outputs):
-        more = outputs[place] - 1 - rounds
+    while active > 0:
+        request = requests[heap[0].ending]
+        more = heap[0].end - rounds
         own = cost[active]
         now += more * (own.base_s + own.kv_token_s * (held + active * rounds))
         now += own.kv_token_s * active * (more * (more + 1.0) / 2)
-        request = requests[members[place]]
         request.own_end_s = now
         rounds += more
-        active -= 1
         held -= request.prompt
+        active = leave(heap, active, 0)
     return now
-
-
-@compiled
-def batches_at_once(
-    requests: Records,
-    cost: Records,
-    queues: Ints,
-    stops: Ints,
-    slots: int,
-    max_delay_s: float,
-    pad: bool,
-    control: Ints,
-) -> None:
-    """Serves batches from one queue a bin; O(n log slots), and O(bins) a batch.
-
-    Args:
-        requests: Of one server, in order of arrival, shape (n,), dtype `REQUEST`; all times are
-            written.
-        cost: What iterations take, shape (slots + 1,), dtype `slotwise_sim.costs.ITERATION`.
-        queues: Requests by bin, in order of arrival within each, shape (n,).
-        stops: Where each bin's requests stop in ``queues``, shape (bins,).
-        slots: Most requests of a batch, 1 <= slots <= n + 1.
-        max_delay_s: Longest wait of a short batch; infinity waits for the bin's last request.
-        pad: Whether finished sequences cost until the batch ends, and prompts as the longest.
-        control: DONE is written, STOP is read.
-    """
-    heads = np.zeros_like(stops)
-    heads[1:] = stops[:-1]
-    free_s = 0.0
-    while control[DONE] < len(queues) and control[STOP] == 0:
-        # The bin that is ready first; of several that are, the one that waits longest.
-        chosen, begin_s, oldest = -1, np.inf, -1
-        for b in range(len(stops)):
-            if heads[b] < stops[b]:
-                ready_s = _ready_s(requests, queues, heads[b], stops[b], slots, max_delay_s)
-                ready_s = max(ready_s, free_s)
-                head = queues[heads[b]]
-                if ready_s < begin_s or (ready_s == begin_s and head < oldest):
-                    chosen, begin_s, oldest = b, ready_s, head
-        first = heads[chosen]
-        most = min(stops[chosen], first + slots)
-        stop = first + 1
-        while stop < most and requests[queues[stop]].arrival_s <= begin_s:
-            stop += 1
-        heads[chosen] = stop
-        free_s = _serve(requests, cost, queues[first:stop], begin_s, pad)
-        control[DONE] += stop - first

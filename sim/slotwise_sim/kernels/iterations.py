@@ -19,6 +19,7 @@ import numpy as np
 
 from slotwise_sim.compiled import compiled, inlined
 from slotwise_sim.kernels.control import DONE, STOP
+from slotwise_sim.kernels.heap import HEAP, join, leave
 from slotwise_sim.kernels.records import Records
 from slotwise_sim.workload import Ints
 
@@ -98,8 +99,7 @@ SLOT = np.dtype(
         ("admission", np.int64),  # of that request; ascends with every admission
         ("vacant", np.int64),  # a stack of slots
         ("waiting", np.int64),  # a ring of slots whose prompts are to be prefilled
-        ("end", np.int64),  # a heap of the rounds after which the decoding sequences end
-        ("ending", np.int64),  # and their slots
+        *HEAP,  # of the rounds after which the decoding sequences end, and their slots
         ("returned", np.int64),  # a stack of preempted requests, the head of the queue on top
         ("returned_s", np.float64),  # and when they were preempted
     ]
@@ -274,7 +274,7 @@ def _preempt(
             slot = slots[newest].ending
             row = slots[slot].row
             requests[row].generated = requests[row].output - (slots[newest].end - state.rounds)
-            state.decoding = _leave(slots, state.decoding, newest)
+            state.decoding = leave(slots, state.decoding, newest)
             _forget(requests[row], requests[row].generated, rules, state, crossings)
         slots[state.vacancies].vacant = slot
         state.vacancies += 1
@@ -361,7 +361,7 @@ def _decode(
     while state.decoding > 0 and slots[0].end == state.rounds:
         slot = slots[0].ending
         request = requests[slots[slot].row]
-        state.decoding = _leave(slots, state.decoding, 0)
+        state.decoding = leave(slots, state.decoding, 0)
         _forget(request, request.output, rules, state, crossings)
         _end(request, slot, state, slots, control)
 
@@ -392,7 +392,7 @@ def _yield_tokens(
             state.held += tokens + 1
             if rules.reserve == PAGED:
                 crossings[(state.rounds - tokens) % rules.block] += 1
-            state.decoding = _join(slots, state.decoding, state.rounds + remaining, slot)
+            state.decoding = join(slots, state.decoding, state.rounds + remaining, slot)
     if completed > 0:
         state.waiting -= completed
         state.prefilled = -1
@@ -476,50 +476,3 @@ def _rounds_that_fit(crossings: Ints, rounds: int, steps: int, sequences: int, f
         place = 0 if place + 1 == block else place + 1
         fit += 1
     return fit
-
-
-@inlined
-def _join(slots: Records, size: int, end: int, slot: int) -> int:
-    """Puts a sequence into the heap; gives the heap's new size."""
-    hole = size
-    while hole > 0:
-        parent = (hole - 1) // 2
-        if slots[parent].end <= end:
-            break
-        _move(slots, parent, hole)
-        hole = parent
-    slots[hole].end = end
-    slots[hole].ending = slot
-    return size + 1
-
-
-@inlined
-def _leave(slots: Records, size: int, place: int) -> int:
-    """Takes the sequence at a place out of the heap; gives the heap's new size."""
-    size -= 1
-    end, slot = slots[size].end, slots[size].ending
-    hole = place
-    while hole > 0:
-        parent = (hole - 1) // 2
-        if slots[parent].end <= end:
-            break
-        _move(slots, parent, hole)
-        hole = parent
-    child = 2 * hole + 1
-    while child < size:
-        if child + 1 < size and slots[child + 1].end < slots[child].end:
-            child += 1
-        if end <= slots[child].end:
-            break
-        _move(slots, child, hole)
-        hole = child
-        child = 2 * hole + 1
-    slots[hole].end = end
-    slots[hole].ending = slot
-    return size
-
-
-@inlined
-def _move(slots: Records, place: int, to: int) -> None:
-    slots[to].end = slots[place].end
-    slots[to].ending = slots[place].ending

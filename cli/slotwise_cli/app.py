@@ -89,6 +89,7 @@ _config.command()(config.init)
 _config.command()(config.check)
 _config.command()(config.schema)
 _config.command()(config.show)
+_config.command()(config.presets)
 app.add_typer(_config, name="config")
 
 _bundle = typer.Typer(help="Build and verify the package that is sold.", no_args_is_help=True)

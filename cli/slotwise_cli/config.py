@@ -1,4 +1,4 @@
-"""`slotwise config init, check, schema, show`: the workload file."""
+"""`slotwise config init, check, schema, show, presets`: the workload file."""
 
 from __future__ import annotations
 
@@ -91,10 +91,19 @@ def check(
     quiet: options.Quiet = False,
 ) -> None:
     """Check a workload file and list all that is wrong with it, each with its line."""
-    from slotwise_workflows.config import check_workload, missing_logs, without_effect
+    from slotwise_workflows.config import (
+        broken_files,
+        check_workload,
+        missing_logs,
+        to_cost,
+        unlimited_memory,
+        without_effect,
+    )
 
     console = Console(quiet=quiet)
     file, faults = check_workload(workload)
+    if file is not None:
+        faults = broken_files(file)
     if json:
         found = [{"where": fault.where, "what": fault.what, "hint": fault.hint} for fault in faults]
         console.json({"valid": not faults, "faults": found})
@@ -106,7 +115,10 @@ def check(
     if faults:
         raise typer.Exit(faults[0].exit_code)
     if file is not None:
-        for said in (*without_effect(file), *missing_logs(file)):
+        notes = without_effect(file) + missing_logs(file)
+        if file.server.cost is not None:
+            notes += unlimited_memory(file, to_cost(file))
+        for said in notes:
             console.note(f"note: {said}")
     if not json:
         console.out(f"{workload}: valid")
@@ -124,12 +136,38 @@ def show(
     json: options.Json = False,
 ) -> None:
     """Print a workload file with every key and the value in force."""
-    from slotwise_workflows.config import load_workload, plain_values, resolved
+    from slotwise_cli.summary import setting_lines
+    from slotwise_workflows.config import load_workload, plain_values, resolved, to_cost
+    from slotwise_workflows.costs import CostRecord
 
-    every = resolved(load_workload(workload))
+    file = load_workload(workload)
+    every = resolved(file)
+    cost = None if file.server.cost is None else CostRecord.of(to_cost(file))
     if json:
-        Console().json(plain_values(every))
+        named = {} if cost is None or not cost.name else {"resolved_cost": cost.model_dump()}
+        Console().json(plain_values({**every, **named}))
         return
     import yaml
 
+    if cost is not None and cost.name:  # comments, so that the output is a workload file, too
+        for line in setting_lines(cost, None)[:-1]:
+            Console().out(f"# {line}")
     typer.echo(yaml.safe_dump(every, sort_keys=False, allow_unicode=True), nl=False)
+
+
+def presets(json: options.Json = False) -> None:
+    """List the step costs that `server.cost.preset` knows, with source and quality."""
+    from dataclasses import asdict
+
+    from slotwise_cli.summary import terms
+    from slotwise_workflows.costs import all_presets
+
+    console = Console()
+    if json:
+        console.json({"presets": [asdict(preset) for preset in all_presets()]})
+        return
+    for preset in all_presets():
+        memory = "not told" if preset.kv_tokens is None else f"{preset.kv_tokens:,} tokens"
+        console.out(f"{preset.name}: {preset.hardware}, KV memory {memory}")
+        console.out(f"  step: {terms(asdict(preset.step))}")
+        console.out(f"  {preset.kind}; {preset.quality}; source: {preset.source}")

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import typer
 
 from slotwise_cli.console import one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from slotwise_sim.attribution import Attribution
+    from slotwise_sim.memory import Memory
+    from slotwise_workflows.costs import CostRecord
     from slotwise_workflows.report import Words
     from slotwise_workflows.result import (
         Diagnosis,
@@ -30,7 +35,7 @@ _MOST_NOTES = 3
 def verdict_lines(result: Result, language: Literal["ja", "en"]) -> list[str]:
     """The first page of the report in a few lines."""
     from slotwise_workflows.report.document import KeyNumbers
-    from slotwise_workflows.report.sections import first_page
+    from slotwise_workflows.report.sections import attribution, first_page
     from slotwise_workflows.report.words import load_words
 
     words = load_words(language)
@@ -55,6 +60,8 @@ def verdict_lines(result: Result, language: Literal["ja", "en"]) -> list[str]:
             for item in block.items:
                 after = f" -> {item.after}" if item.after else ""
                 lines.append(f"  {item.name}: {item.now}{after} ({item.interval})")
+    if leading.attribution is not None:
+        lines.append(f"  {attribution.one_line(leading.attribution, words)}")
     lines += _account_lines(result.traffic, words)
     if cover.action:
         lines += ["", f"  {cover.action_title}: {cover.action}"]
@@ -89,28 +96,86 @@ def print_policies(policies: Mapping[str, PolicyFigures], *, title: str, request
 
     table = _table(title, "policy", "mean", "p95", "max", "makespan", "req/s", "busy", "idle")
     for name, figures in policies.items():
-        p95 = f"{figures.latency_s.p95:.2f}" if requests >= P95_REQUESTS else "-"
         table.add_row(
             name,
-            f"{figures.latency_s.mean:.2f}",
-            p95,
-            f"{figures.latency_s.max:.2f}",
-            f"{figures.makespan_s:.1f}",
+            _seconds(figures.latency_s.mean, 2),
+            _seconds(figures.latency_s.p95, 2) if requests >= P95_REQUESTS else "-",
+            _seconds(figures.latency_s.max, 2),
+            _seconds(figures.makespan_s, 1),
             f"{figures.requests_per_s:.2f}",
-            f"{figures.busy_slot_s:.1f}",
+            _seconds(figures.busy_slot_s, 1),
             f"{100 * figures.idle_share:.1f} %",
         )
     _print(table)
 
 
+def _seconds(value: float, digits: int) -> str:
+    """Whole seconds from ten thousand on, so that the table keeps to its columns."""
+    return f"{value:.0f}" if value >= 10_000 else f"{value:.{digits}f}"
+
+
 def print_simulation(result: SimulationResult) -> None:
-    """A simulation's policies side by side."""
+    """A simulation's policies side by side, what they cost, and where the gain comes from."""
     replicas = f" x {result.replicas} replicas" if result.replicas > 1 else ""
+    pace = "" if result.ms_per_token is None else f", {result.ms_per_token:g} ms a token"
     title = (
-        f"{result.name}: {result.requests:,} requests, {result.slots} slots{replicas}, "
-        f"{result.ms_per_token:g} ms a token; latency in s"
+        f"{result.name}: {result.requests:,} requests, {result.slots} slots{replicas}{pace}; "
+        "latency in s"
     )
     print_policies(result.policies, title=title, requests=result.requests)
+    for line in setting_lines(result.cost, result.memory):
+        typer.echo(one_line(line))
+    for name, figures in result.policies.items():
+        if figures.preemptions:
+            typer.echo(f"  {name}: {figures.preemptions:,} times a request had to give it back")
+    if result.attribution is not None:
+        typer.echo(_split(result.attribution, list(result.policies)))
+
+
+def setting_lines(cost: CostRecord, memory: Memory | None) -> list[str]:
+    """What iterations cost, who says so and how good that is, and the memory; none per token."""
+    if cost.kind == "ms_per_token":
+        return []
+    lines = [f"cost: {terms(cost.values)}"]
+    if cost.name:
+        lines.append(f"  {cost.kind} {cost.name}, {cost.quality}; source: {cost.source}")
+    else:
+        lines.append(f"  {cost.source}, {cost.quality}")
+    if memory is None:
+        return [*lines, "memory: limits nothing"]
+    how = "prompt + max_tokens reserved at once"
+    if memory.reserve == "paged":
+        how = f"paged in blocks of {memory.block_tokens}"
+    return [*lines, f"memory: {memory.kv_tokens:,} tokens a server, {how}"]
+
+
+def terms(values: Mapping[str, Any]) -> str:
+    """The terms of a step cost as a workload file takes them; what is 0 or absent is left out."""
+    told = [
+        f"{name}: [{', '.join(terms(piece) for piece in value)}]"
+        if name == "pieces"
+        else f"{name}: {value:g}"
+        for name, value in values.items()
+        if value
+    ]
+    return f"{{{', '.join(told)}}}"
+
+
+def _split(split: Attribution, policies: Sequence[str]) -> str:
+    """The gain as a product of what it comes from."""
+    batch = next(name for name in policies if not name.startswith("continuous"))
+    gain = f"continuous over {batch}, all requests waiting: {split.total:.2f} times"
+    if split.memory is None or split.larger_batch is None:
+        return (
+            f"{gain}, all of it from refilling slots; more slots from memory are not counted, since"
+            " server.memory is not given"
+        )
+    now, then = split.running["continuous"], split.running["paged"]
+    return (
+        f"{gain} = {split.order:.2f} (slots are refilled) x {split.memory:.2f} (paged memory:"
+        f" {then:.1f} run at once, not {now:.1f}) x {split.larger_batch:.2f} (a larger batch steps"
+        " slower)"
+    )
 
 
 def print_inspection(inspection: Inspection) -> None:

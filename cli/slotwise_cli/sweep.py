@@ -54,6 +54,7 @@ def sweep(
 
     Every point is replayed many times on resampled traffic, the same for all policies.
     """
+    from slotwise_cli.summary import setting_lines
     from slotwise_workflows.config import load_workload
     from slotwise_workflows.files import prepare_directory, write_file
     from slotwise_workflows.run_directory import default_directory
@@ -82,12 +83,14 @@ def sweep(
         done, notes = sweep_file(workload_file, plan, chosen, on_progress=advance)
     for note in notes:
         console.note(f"note: {note}")
-    written = write_file(directory / FILE, parquet(done.frame))
-    found = report(done)
+    written = write_file(directory / FILE, parquet(done.frame, plan.cost))
+    found = report(done, plan.cost, plan.memory)
     if json:
         console.json(found)
     else:
         _print_grid(found)
+        for line in setting_lines(found.cost, found.memory):
+            console.out(line)
     console.note(f"wrote {written}")
 
 
@@ -110,7 +113,8 @@ def _print_grid(found: SweepReport) -> None:
     for cells in rows:
         table.add_row(*cells)
     table.caption = Text(
-        "gain: sustainable requests per second over batching at once (95 % of replications). "
+        "gain: the most requests per second that a policy sustains here, over batches in order of "
+        "arrival (95 % of replications). "
         "* overloaded: the mean grows with the length of the traffic."
     )
     table.caption_justify = "left"

@@ -9,6 +9,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from slotwise_sim.workload import Floats
+
 
 @dataclass(frozen=True, slots=True)
 class PerToken:
@@ -103,17 +105,20 @@ def by_batch(cost: Step, slots: int) -> NDArray[np.void]:
         those b sequences hold, per prompt token prefilled beside them, and per unit of attention's
         share of that. At b = 0 an iteration only prefills.
     """
-    base_ms, per_kv_token_ms = np.empty(slots + 1), np.empty(slots + 1)
+    pieces = (Piece(0, cost.base_ms, cost.per_seq_ms, cost.per_kv_token_ms), *cost.pieces)
+    begins = np.minimum([piece.from_seqs for piece in pieces], slots + 1)
+    lengths = np.diff(begins, append=slots + 1)
+
+    def over_its_piece(term: str) -> Floats:
+        return np.repeat([float(getattr(piece, term)) for piece in pieces], lengths)
+
     sequences = np.arange(slots + 1)
-    for piece in (Piece(0, cost.base_ms, cost.per_seq_ms, cost.per_kv_token_ms), *cost.pieces):
-        beyond = sequences[piece.from_seqs :]
-        base_ms[piece.from_seqs :] = piece.base_ms + piece.per_seq_ms * beyond
-        per_kv_token_ms[piece.from_seqs :] = piece.per_kv_token_ms
+    base_ms = over_its_piece("base_ms") + over_its_piece("per_seq_ms") * sequences
     if cost.prefill_base_ms is not None:
         base_ms[0] = cost.prefill_base_ms
     seconds = np.empty(slots + 1, ITERATION)
     seconds["base_s"] = base_ms / 1000
-    seconds["kv_token_s"] = per_kv_token_ms / 1000
+    seconds["kv_token_s"] = over_its_piece("per_kv_token_ms") / 1000
     seconds["prefill_token_s"] = cost.per_prefill_token_ms / 1000
     seconds["prefill_token2_s"] = cost.per_prefill_token2_ms / 1000
     return seconds

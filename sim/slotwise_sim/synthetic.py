@@ -182,6 +182,28 @@ def mixture(n: int, components: Sequence[tuple[float, Lengths]], rng: np.random.
     return lengths
 
 
+def predicted_tokens(output_tokens: Ints, error: float, rng: np.random.Generator) -> Floats:
+    """What a predictor of a given error would have said of each output length.
+
+    The length times ``exp(error z)``, z standard normal and independent: of the predictions, 68 %
+    lie within a factor ``exp(error)`` of the length.
+
+    Args:
+        output_tokens: The lengths, shape (n,).
+        error: Standard deviation of the prediction's logarithm, >= 0; 0 knows the lengths.
+        rng: Source of randomness; one draw a request, in order of the rows.
+
+    Returns:
+        Tokens, shape (n,); not rounded, so that equal lengths are told apart by luck alone.
+
+    Raises:
+        ValueError: The error is negative.
+    """
+    _require(error >= 0, f"error must be >= 0, got {error}")
+    factors: Floats = np.exp(error * rng.standard_normal(len(output_tokens)))
+    return factors * output_tokens
+
+
 def _require(condition: bool, otherwise: str) -> None:
     if not condition:
         raise ValueError(otherwise)

@@ -10,7 +10,8 @@ import jsonschema
 import pytest
 import yaml
 
-from slotwise_workflows.config import load_workload
+from slotwise_workflows.config import load_workload, to_cost
+from slotwise_workflows.costs import Preset, all_presets
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli, CliProcess
@@ -108,6 +109,71 @@ def test_check_in_json(cli: Cli, workload_file: Path) -> None:
     assert said.code == 3
     (fault,) = json.loads(said.out)["faults"]
     assert fault["where"] == f"{workload_file}:9"
+
+
+@pytest.mark.parametrize(
+    ("cost", "said"),
+    [
+        ("{preset: opt-13b-a100-vlm}", "Did you mean 'opt-13b-a100-vllm'?"),
+        ("{calibration: none.json}", "server.cost.calibration cannot be used"),
+    ],
+)
+def test_check_looks_into_what_the_cost_names(
+    cli: Cli, workload_file: Path, cost: str, said: str
+) -> None:
+    workload_file.write_text(workload_file.read_text().replace("{ms_per_token: 5}", cost))
+    told = cli("config", "check", workload_file)
+    assert told.code == 3
+    assert told.err.startswith(f"error: {workload_file}:8: server.cost.")
+    assert said in told.err
+    plain = json.loads(cli("config", "check", workload_file, "--json").out)
+    assert plain["valid"] is False
+    assert plain["faults"][0]["where"] == f"{workload_file}:8"
+
+
+def test_check_tells_of_the_presets_memory(cli: Cli, workload_file: Path) -> None:
+    text = workload_file.read_text()
+    workload_file.write_text(text.replace("{ms_per_token: 5}", "{preset: opt-13b-a100-vllm}"))
+    said = cli("config", "check", workload_file)
+    assert said.code == 0
+    assert "held 66,144 tokens" in said.err
+
+
+def test_show_says_what_a_preset_stands_for(cli: Cli, workload_file: Path, tmp_path: Path) -> None:
+    text = workload_file.read_text()
+    workload_file.write_text(text.replace("{ms_per_token: 5}", "{preset: llama-3.1-8b-a100}"))
+    said = cli("config", "show", workload_file)
+    assert "# cost: {base_ms: 11.564, per_seq_ms: 0.0331, " in said.out
+    assert "derived; decode within 3.1 % of the tables" in said.out
+    again = tmp_path / "shown.yaml"
+    again.write_text(said.out)
+    assert load_workload(again).server.cost == load_workload(workload_file).server.cost
+    assert cli("config", "show", again).out == said.out
+    plain = json.loads(cli("config", "show", workload_file, "--json").out)
+    assert plain["server"]["cost"] == {"preset": "llama-3.1-8b-a100"}
+    assert plain["resolved_cost"]["values"]["base_ms"] == 11.564
+
+
+def test_presets_are_listed_with_source_and_quality(cli: Cli) -> None:
+    said = cli("config", "presets")
+    assert said.code == 0
+    for preset in all_presets():
+        assert f"{preset.name}: {preset.hardware}, KV memory " in said.out
+        assert f"{preset.kind}; {preset.quality}; source: {preset.source}" in said.out
+    plain = json.loads(cli("config", "presets", "--json").out)
+    assert [preset["name"] for preset in plain["presets"]] == [p.name for p in all_presets()]
+    assert plain["presets"][0]["step"]["pieces"][0]["from_seqs"] == 95
+
+
+@pytest.mark.parametrize("preset", all_presets(), ids=lambda preset: preset.name)
+def test_a_presets_terms_as_listed_are_a_step_of_ones_own(
+    cli: Cli, workload_file: Path, preset: Preset
+) -> None:
+    lines = cli("config", "presets").out.splitlines()
+    head = next(i for i, line in enumerate(lines) if line.startswith(f"{preset.name}:"))
+    text = workload_file.read_text()
+    workload_file.write_text(text.replace("{ms_per_token: 5}", f"{{{lines[head + 1].strip()}}}"))
+    assert to_cost(load_workload(workload_file)).cost == preset.step
 
 
 def test_schema_is_a_json_schema(cli: Cli, workload_file: Path) -> None:

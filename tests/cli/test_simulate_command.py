@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import math
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from slotwise_sim import Outcome, simulate
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli
@@ -53,7 +57,9 @@ def test_one_request_is_enough(cli: Cli, workload_file: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line", "field"),
     [
-        ("{ms_per_token: 5}", "{step: {base_ms: 5}}", 8, "server.cost.step"),
+        ("{ms_per_token: 5}", "{step: {}}", 8, "server.cost.step.base_ms"),
+        ("{ms_per_token: 5}", "{preset: opt}", 8, "server.cost.preset"),
+        ("{ms_per_token: 5}", "{calibration: none.json}", 8, "server.cost.calibration"),
         (", cost: {ms_per_token: 5}", "", 8, "server.cost"),
         ("slots: 4, ", "", 8, "server.slots"),
         ("slots: 4", "slots: 4, replicas: 2, balancer: least_busy", 8, "server.balancer"),
@@ -67,6 +73,88 @@ def test_what_cannot_be_simulated_ends_with_3_line_and_field(
     assert said.code == 3
     assert said.err.startswith(f"error: {workload_file}:{line}: {field}")
     assert said.err.count("\n") == 1
+
+
+PRESET = "{preset: opt-13b-a100-vllm}, memory: {kv_tokens: 1600}"
+
+
+def test_a_preset_is_shown_with_source_quality_memory_and_the_split(
+    cli: Cli, workload_file: Path
+) -> None:
+    workload_file.write_text(workload_file.read_text().replace("{ms_per_token: 5}", PRESET))
+    said = cli("simulate", workload_file)
+    assert said.code == 0, said.err
+    assert "200 requests, 4 slots; latency in s" in said.out
+    cost, source, memory, split = said.out.splitlines()[-4:]
+    assert cost.startswith("cost: {base_ms: 23.475, per_seq_ms: 0.06073, ")
+    assert "pieces: [{from_seqs: 95, base_ms: 20.206, " in cost
+    assert source.startswith("  preset opt-13b-a100-vllm, published; ")
+    assert "source: DistServe" in source
+    assert memory == "memory: 1,600 tokens a server, paged in blocks of 16"
+    numbers = [float(n) for n in re.findall(r"\d+\.\d\d", split)]
+    assert numbers[0] == pytest.approx(math.prod(numbers[1:]), abs=0.03)
+    plain = json.loads(cli("simulate", workload_file, "--json").out)
+    assert plain["ms_per_token"] is None
+    assert plain["cost"]["quality"].startswith("published; ")
+    assert plain["memory"] == {"kv_tokens": 1600, "block_tokens": 16, "reserve": "paged"}
+    assert set(plain["attribution"]) == {"order", "memory", "larger_batch", "total", "running"}
+    assert numbers == [
+        pytest.approx(plain["attribution"][key], abs=0.005)
+        for key in ("total", "order", "memory", "larger_batch")
+    ]
+
+
+def test_a_cost_of_ones_own_is_shown_as_unchecked(cli: Cli, workload_file: Path) -> None:
+    text = workload_file.read_text().replace("{ms_per_token: 5}", "{step: {base_ms: 5}}")
+    workload_file.write_text(text)
+    assert cli("simulate", workload_file).out.splitlines()[-4:-1] == [
+        "cost: {base_ms: 5}",
+        "  stated by the user, not checked against a server",
+        "memory: limits nothing",
+    ]
+
+
+def test_preemptions_are_told_where_there_are_some(cli: Cli, workload_file: Path) -> None:
+    text = workload_file.read_text().replace("{ms_per_token: 5}", "{step: {base_ms: 5}}, MEMORY")
+    text = text.replace("rate: 2", "rate: 20")
+    workload_file.write_text(text.replace("MEMORY", "memory: {kv_tokens: 448}"))
+    count = json.loads(cli("simulate", workload_file, "--json").out)["policies"]["continuous"]
+    assert count["preemptions"] > 0
+    line = f"  continuous: {count['preemptions']:,} times a request had to give it back"
+    assert line in cli("simulate", workload_file).out.splitlines()
+    workload_file.write_text(text.replace("MEMORY", "memory: {kv_tokens: 448000}"))
+    assert "give it back" not in cli("simulate", workload_file).out
+
+
+def test_a_request_too_large_for_the_memory_ends_with_3(cli: Cli, workload_file: Path) -> None:
+    text = workload_file.read_text()
+    workload_file.write_text(
+        text.replace("{ms_per_token: 5}", "{step: {base_ms: 5}}, memory: {kv_tokens: 160}")
+    )
+    said = cli("simulate", workload_file)
+    assert said.code == 3
+    assert re.match(rf"error: {workload_file}:8: request \d+ can never run: ", said.err)
+    assert said.err.count("\n") == 1
+
+
+def test_ctrl_c_leaves_nothing_half_written(
+    cli: Cli, workload_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the second policy, when the first one's requests are there to be written."""
+    served: list[Outcome] = []
+
+    def interrupted(*args: Any, **options: Any) -> Outcome:
+        if served:
+            raise KeyboardInterrupt
+        served.append(simulate(*args, **options))
+        return served[0]
+
+    monkeypatch.setattr("slotwise_workflows.simulation.simulate", interrupted)
+    before = set(tmp_path.iterdir())
+    said = cli("simulate", workload_file, "--json", "--requests-out", tmp_path / "r.csv")
+    assert (said.code, said.out, said.err) == (130, "", "cancelled\n")
+    assert len(served) == 1
+    assert set(tmp_path.iterdir()) == before
 
 
 def test_what_has_no_effect_is_said(cli: Cli, workload_file: Path) -> None:

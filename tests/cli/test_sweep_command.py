@@ -69,6 +69,25 @@ def test_json_alone_goes_to_stdout(cli: Cli, grid_file: Path, tmp_path: Path) ->
     assert row["latency_mean_s"]["estimate"] == pytest.approx(same["latency_mean_s"].mean())
 
 
+def test_a_step_cost_with_memory_and_bins(cli: Cli, grid_file: Path, tmp_path: Path) -> None:
+    grid_file.write_text(
+        GRID.replace("{ms_per_token: 5}", "{preset: llama-3.1-8b-a100}, memory: {kv_tokens: 900}")
+        + "policies: [static, binned: {bins: 2, prediction_error: 0.5}, continuous]\n"
+    )
+    done = cli("sweep", grid_file, "--output-dir", tmp_path / "out")
+    assert done.code == 0, done.err
+    assert "preset llama-3.1-8b-a100, derived; " in done.out
+    assert "memory: 900 tokens a server" in done.out
+    said = json.loads(cli("sweep", grid_file, "--output-dir", tmp_path / "again", "--json").out)
+    assert said["cost"]["name"] == "llama-3.1-8b-a100"
+    assert said["memory"]["kv_tokens"] == 900
+    gains = {row["policy"]: row["gain"]["estimate"] for row in said["rows"]}
+    assert gains["static"] == 1
+    assert gains["continuous"] > 1
+    one, again = ((tmp_path / n / "sweep.parquet").read_bytes() for n in ("out", "again"))
+    assert one == again
+
+
 def test_the_seed_decides(cli: Cli, grid_file: Path, tmp_path: Path) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         cli("sweep", grid_file, "--output-dir", tmp_path / name, "--seed", seed)
@@ -113,7 +132,8 @@ def test_ray_writes_the_same_bytes_and_keeps_quiet(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (("ms_per_token: 5", "preset: some"), "preset"),
+        (("ms_per_token: 5", "preset: some"), "is no preset"),
+        (("{ms_per_token: 5}", "{step: {base_ms: 5}}, memory: {kv_tokens: 32}"), "never run"),
         (("slots: [4, 2]", "slots: [0]"), "sweep.slots"),
         (("{slots", "{slot"), "did you mean"),
     ],

@@ -17,6 +17,7 @@ from slotwise_sim.synthetic import (
     lognormal,
     mixture,
     poisson_arrivals,
+    predicted_tokens,
     uniform,
     upfront_arrivals,
 )
@@ -93,6 +94,17 @@ def test_constant_lengths() -> None:
     assert constant(3, 150).tolist() == [150, 150, 150]
 
 
+def test_predictions_are_off_by_log_normal_factors(rng: np.random.Generator) -> None:
+    lengths = uniform(N, 40, 999, rng)
+    off = np.log(predicted_tokens(lengths, 0.5, rng) / lengths)
+    assert stats.kstest(off, "norm", args=(0, 0.5)).pvalue > 0.01
+    assert abs(np.corrcoef(off, lengths)[0, 1]) < 0.01
+
+
+def test_a_prediction_without_error_is_the_length(rng: np.random.Generator) -> None:
+    assert predicted_tokens(constant(3, 150), 0.0, rng).tolist() == [150, 150, 150]
+
+
 def test_the_same_seed_makes_the_same_traffic() -> None:
     one, other = (lognormal(50, 300, 1.0, np.random.default_rng(4)) for _ in range(2))
     assert one.tolist() == other.tolist()
@@ -110,6 +122,7 @@ def test_parameters_out_of_range_are_refused(rng: np.random.Generator) -> None:
         lambda: lognormal(3, 1e30, 1.0, rng),
         lambda: empirical(3, [], rng),
         lambda: mixture(3, [], rng),
+        lambda: predicted_tokens(constant(3, 1), -0.1, rng),
         lambda: mixture(3, [(0.0, lambda n, rng: uniform(n, 1, 2, rng))], rng),
     ]
     for call in refused:

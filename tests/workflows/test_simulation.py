@@ -3,22 +3,20 @@
 import csv
 import json
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pytest
 
-from slotwise_sim import simulate
+from slotwise_sim import Dynamic, Outcome, PerToken, simulate
 from slotwise_sim.article import article_workload
 from slotwise_sim.metrics import figures
-from slotwise_sim.policies import Dynamic, PerToken
 from slotwise_workflows.config import load_workload
 from slotwise_workflows.errors import ConfigError
 from slotwise_workflows.simulation import (
     CSV_COLUMNS,
     OnProgress,
     Simulation,
-    build_workload,
     simulate_file,
     write_requests,
 )
@@ -148,14 +146,6 @@ def test_rows_keep_the_order_of_the_input(replay: Replay, tmp_path: Path) -> Non
     np.testing.assert_allclose(done.outcomes["continuous"].start_s, [9, 0, 9.08])
 
 
-def test_dates_have_no_zero_of_their_own(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("ts,completion_tokens\n2026-01-05T09:00:00Z,10\n")
-    (tmp_path / "w.yaml").write_text(HEAD.replace("article.csv", "t.csv"))
-    workload = load_workload(tmp_path / "w.yaml")
-    with pytest.raises(ConfigError, match=r"w\.yaml:3: traffic\.log\.origin zero"):
-        build_workload(workload)
-
-
 def test_what_was_left_out_is_noted(replay: Replay, tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text(
         "\n".join(json.dumps({"t_s": i, "completion_tokens": i}) for i in range(5))
@@ -173,9 +163,183 @@ def test_lengths_without_arrivals_arrive_at_once(replay: Replay, tmp_path: Path)
     assert "arrival times are not known: all requests arrive at once" in done.result.notes
 
 
-def test_progress_counts_policies(article_log: Path, replay: Replay) -> None:
+def test_progress_counts_requests_of_all_policies(article_log: Path, replay: Replay) -> None:
     told = []
     replay(HEAD, on_progress=lambda done, total: told.append((done, total)))
     assert article_log.exists()
-    assert told[0] == (0, 2)
-    assert told[-1] == (2, 2)
+    assert told[0] == (0, 1200)
+    assert (600, 1200) in told
+    assert told[-1] == (1200, 1200)
+
+
+@pytest.mark.usefixtures("article_log")
+def test_progress_goes_on_within_a_policy(replay: Replay, monkeypatch: pytest.MonkeyPatch) -> None:
+    def half_way(*args: Any, on_progress: OnProgress, **options: Any) -> Outcome:
+        on_progress(300, 600)
+        return simulate(*args, **options)
+
+    monkeypatch.setattr("slotwise_workflows.simulation.simulate", half_way)
+    told = []
+    replay(HEAD, on_progress=lambda done, total: told.append((done, total)))
+    assert told == [(done, 1200) for done in (0, 300, 600, 900, 1200)]
+
+
+PAIR = """\
+version: 1
+traffic:
+  synthetic:
+    requests: 2
+    arrivals: upfront
+    output_tokens: {constant: 9}
+    prompt_tokens: {constant: 4}
+    max_tokens: 9
+server: {slots: 2, cost: {step: {base_ms: 10}}}
+"""
+
+
+def test_a_step_cost_by_hand(replay: Replay) -> None:
+    """Two prompts of 4, two answers of 9: one iteration prefills, eight decode both."""
+    step = "{base_ms: 10, per_seq_ms: 1, per_kv_token_ms: 0.5, per_prefill_token_ms: 2, "
+    step += "per_prefill_token2_ms: 0.25, prefill_base_ms: 3}"
+    result = replay(PAIR.replace("{base_ms: 10}", step)).result
+    prefill_ms = 3 + 2 * 8 + 0.25 * (2 * 4**2)
+    held = sum(2 * (4 + j) for j in range(1, 9))
+    decode_ms = 8 * (10 + 2 * 1) + 0.5 * held
+    for policy in ("static", "continuous"):
+        figures = result.policies[policy]
+        assert figures.makespan_s == pytest.approx((prefill_ms + decode_ms) / 1000)
+        assert figures.ttft_s.mean == pytest.approx(prefill_ms / 1000)
+        assert figures.tpot_s is not None
+        assert figures.tpot_s.mean == pytest.approx(decode_ms / 8 / 1000)
+        assert figures.idle_share == pytest.approx(0, abs=1e-12)
+    assert result.ms_per_token is None
+    assert (result.cost.kind, result.cost.name) == ("step", "")
+    assert result.cost.values["prefill_base_ms"] == 3
+    assert result.memory is None
+
+
+@pytest.mark.parametrize(
+    ("memory", "iterations", "preemptions"),
+    [
+        # Both grow to three of four blocks; at their fifth decode iteration the later one yields,
+        # and comes back when the first is done: 9 + 1 prefill of what it had + 3.
+        ("{kv_tokens: 16, block_tokens: 4}", 13, 1),
+        ("{kv_tokens: 16, reserve: max_tokens}", 18, 0),  # 13 tokens each: one after the other
+        ("{kv_tokens: 26, reserve: max_tokens}", 9, 0),
+        ("{kv_tokens: 400}", 9, 0),
+    ],
+)
+def test_memory_by_hand(replay: Replay, memory: str, iterations: int, preemptions: int) -> None:
+    result = replay(PAIR.replace("slots: 2", f"slots: 2, memory: {memory}")).result
+    figures = result.policies["continuous"]
+    assert figures.makespan_s == pytest.approx(iterations * 0.010)
+    assert figures.preemptions == preemptions
+    assert result.policies["static"].makespan_s == pytest.approx(0.090)
+    assert result.memory is not None
+    assert result.notes == []
+
+
+def test_a_log_brings_what_its_cache_held(replay: Replay, tmp_path: Path) -> None:
+    """Of 10 prompt tokens 6 are cached: 4 cost prefill."""
+    (tmp_path / "t.csv").write_text(
+        "t_s,prompt_tokens,completion_tokens,cached_tokens\n0,10,1,6\n9,10,1,\n"
+    )
+    text = HEAD.replace("article.csv", "t.csv")
+    done = replay(
+        text.replace("{ms_per_token: 8}", "{step: {base_ms: 1, per_prefill_token_ms: 1}}")
+    )
+    outcome = done.outcomes["continuous"]
+    np.testing.assert_allclose(outcome.end_s - outcome.start_s, [0.005, 0.011])
+    assert any("6 of 20 prompt tokens came from a cache" in note for note in done.result.notes)
+    assert not any("cache" in note for note in replay(text, "per_token.yaml").result.notes)
+
+
+def test_prompts_that_a_log_does_not_tell_are_counted(replay: Replay, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("t_s,completion_tokens\n0,10\n1,30\n")
+    text = HEAD.replace("article.csv", "t.csv").replace("{ms_per_token: 8}", "{step: {base_ms: 8}}")
+    assert any(
+        note.startswith("prompt tokens of 2 of 2 requests are not known")
+        for note in replay(text).result.notes
+    )
+
+
+MIXED = """\
+version: 1
+traffic:
+  synthetic:
+    requests: 400
+    arrivals: upfront
+    output_tokens: {mixture: [{weight: 2, constant: 20}, {weight: 3, constant: 100}]}
+server: {slots: 4, cost: {ms_per_token: 10}}
+policies: [static, binned: {bins: 2}, continuous]
+"""
+
+
+def test_bins_that_know_the_lengths_part_them(replay: Replay) -> None:
+    """The median is 100, so each length has a class: only the last batch of each wastes slots."""
+    done = replay(MIXED)
+    work_s = done.workload.output_tokens.sum() * 0.010 / 4
+    binned, static = (done.result.policies[key].makespan_s for key in ("binned", "static"))
+    assert work_s <= binned <= work_s + 2 * 1.0
+    assert static > 1.4 * work_s
+
+
+def test_a_noisy_prediction_is_worse_and_changes_nothing_for_the_others(replay: Replay) -> None:
+    known = replay(MIXED, "known.yaml").result.policies
+    noisy = replay(MIXED.replace("bins: 2", "bins: 2, prediction_error: 1"), "n.yaml").result
+    assert noisy.policies["binned"].makespan_s > known["binned"].makespan_s
+    assert noisy.policies["static"] == known["static"]
+    among = MIXED.replace("[static, ", "[binned, dynamic, static, binned: {bins: 9}, ")
+    among = among.replace("{bins: 2}", "{bins: 2, prediction_error: 1}")
+    many = replay(among, "m.yaml").result.policies
+    assert many["binned#3"] == noisy.policies["binned"]
+
+
+def test_policies_of_the_same_error_go_by_the_same_predictions(replay: Replay) -> None:
+    same = "binned: {bins: 3, prediction_error: 0.7}"
+    policies = replay(MIXED.replace("binned: {bins: 2}", f"{same}, {same}")).result.policies
+    assert policies["binned"] == policies["binned#2"]
+
+
+def test_where_the_gain_comes_from(replay: Replay) -> None:
+    text = MIXED.replace("{ms_per_token: 10}", "{step: {base_ms: 10, per_seq_ms: 1}}")
+    result = replay(text).result
+    split = result.attribution
+    assert split is not None
+    assert split.memory is None
+    static, continuous = (result.policies[key].makespan_s for key in ("static", "continuous"))
+    assert split.order == split.total == pytest.approx(static / continuous)
+    paged = replay(text.replace("slots: 4", "slots: 4, memory: {kv_tokens: 1600}"), "p.yaml").result
+    split = paged.attribution
+    assert split is not None
+    assert split.memory is not None
+    assert split.larger_batch is not None
+    assert split.total == pytest.approx(split.order * split.memory * split.larger_batch)
+    assert split.larger_batch < 1 < split.memory
+    assert split.running["paged"] > split.running["continuous"] > split.running["batch"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("{step: {base_ms: 10}}", "{ms_per_token: 8}"),
+        ("slots: 2", "slots: 2, memory: {kv_tokens: 13, reserve: max_tokens}"),
+        ("version: 1", "version: 1\npolicies: [continuous]"),
+        ("version: 1", "version: 1\npolicies: [static, dynamic]"),
+    ],
+)
+def test_there_is_nothing_to_split(replay: Replay, change: tuple[str, str]) -> None:
+    """A cost per token; a request that paged memory cannot hold; one kind of policy."""
+    assert replay(PAIR.replace(*change)).result.attribution is None
+
+
+@pytest.mark.parametrize(
+    "cost",
+    ["{step: {base_ms: 0, per_seq_ms: 1}}", "{step: {base_ms: 1e-300}}", "{ms_per_token: 1e-308}"],
+)
+def test_a_replay_that_takes_no_time_is_refused(replay: Replay, cost: str) -> None:
+    text = PAIR.replace("{constant: 9}", "{constant: 1}").replace("{step: {base_ms: 10}}", cost)
+    with pytest.raises(
+        ConfigError, match=r"w\.yaml:9: server\.cost makes no request take any time"
+    ):
+        replay(text)

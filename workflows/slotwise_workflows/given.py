@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:  # they bring NumPy, which a command's options should not wait for
+    from slotwise_sim.memory import Memory
+    from slotwise_sim.policies import Continuous, Release
+    from slotwise_workflows.costs import StatedCost
 
 # What can be, for options, workload files and a host's inputs alike.
 MOST_SLOTS = 100_000
@@ -25,12 +30,20 @@ class Given:
         mode: Whether users wait for answers, or a job is to be finished.
         replicas: Servers of this kind behind one balancer.
         slots: Requests one server can run at once.
-        ms_per_token: Milliseconds one output token takes.
+        ms_per_token: Milliseconds one output token takes, whatever else runs.
         max_delay_ms: How long today's server lets a short batch wait.
         latency_p95_s: The objective for the whole answer.
         ttft_p95_s: The objective for the first token.
         gpu_hour_price: Price of one server hour.
         currency: ISO 4217 code of that price.
+        cost: What iterations cost, and who says so, where that is known; then ``ms_per_token`` is
+            not told.
+        memory: KV memory of one server; limits a step cost only.
+        release: When a batch's answers go out today; at its end, if not told.
+        pad: Whether prompts of a batch are padded to its longest, and finished sequences cost until
+            it ends; matters under a step cost only.
+        continuous: How the server that would replace it prefills; beside decoding and without a
+            token budget, if not told.
     """
 
     serving: Serving | None = None
@@ -43,3 +56,8 @@ class Given:
     ttft_p95_s: float | None = None
     gpu_hour_price: float | None = None
     currency: str = "JPY"
+    cost: StatedCost | None = None
+    memory: Memory | None = None
+    release: Release | None = None
+    pad: bool | None = None
+    continuous: Continuous | None = None

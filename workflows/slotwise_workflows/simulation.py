@@ -11,22 +11,35 @@ from typing import Literal
 import numpy as np
 from pydantic import ConfigDict, Field
 
-from slotwise_sim import Outcome, Workload, simulate
-from slotwise_sim.metrics import figures
+from slotwise_sim import (
+    Continuous,
+    Memory,
+    NeverFitsError,
+    Outcome,
+    PerToken,
+    Policy,
+    Workload,
+    simulate,
+)
+from slotwise_sim.attribution import Attribution, attribute
+from slotwise_sim.metrics import Figures, figures
+from slotwise_sim.synthetic import predicted_tokens
 from slotwise_workflows.config import (
     WorkloadFile,
     to_cost,
-    to_logs,
+    to_memory,
     to_policies,
-    to_read_options,
+    to_prediction_errors,
     to_server,
+    unlimited_memory,
     where,
     without_effect,
 )
+from slotwise_workflows.costs import CostRecord, StatedCost
 from slotwise_workflows.errors import ConfigError
 from slotwise_workflows.files import replacing
+from slotwise_workflows.requests import build_workload
 from slotwise_workflows.result import PolicyFigures, Record
-from slotwise_workflows.traffic.model import Traffic
 
 SIMULATION_SCHEMA: Literal["slotwise/simulation/v1"] = "slotwise/simulation/v1"
 CSV_COLUMNS = (
@@ -39,6 +52,8 @@ CSV_COLUMNS = (
     "end_s",
 )
 OnProgress = Callable[[int, int], None]
+_LEAST_S = 1e-12  # of all requests together: below, rates would leave the range of numbers
+_PREDICTIONS = 3  # of the seed's streams; arrivals, outputs and prompts have the first three
 
 
 class SimulationResult(Record):
@@ -49,11 +64,17 @@ class SimulationResult(Record):
     requests: int
     slots: int = Field(description="of one server")
     replicas: int
-    ms_per_token: float
+    ms_per_token: float | None = Field(description="null under a step cost")
+    cost: CostRecord
+    memory: Memory | None = Field(description="of one server; null where it limits nothing")
     seed: int
     notes: list[str] = Field(description="what a reader of the figures must know")
     policies: dict[str, PolicyFigures] = Field(
         description="by the policy's name; a repeated one gets #2"
+    )
+    attribution: Attribution | None = Field(
+        description="where the gain of the first continuous policy over the first batch-at-once "
+        "one comes from, with all requests waiting; null without both, or without a step cost"
     )
 
     model_config = ConfigDict(
@@ -83,93 +104,124 @@ def simulate_file(
 
     Args:
         workload_file: The workload.
-        seed: Of the draws of synthetic traffic; a log draws nothing.
-        on_progress: Hears how many policies of how many are done.
+        seed: Of the draws of synthetic traffic and of predicted lengths; nothing else is drawn.
+        on_progress: Hears how many requests of how many are replayed, all policies together.
 
     Raises:
-        ConfigError: Slots or cost are not told, or of a kind that cannot be simulated yet.
+        ConfigError: Slots or cost are not told, or cannot be simulated with these requests.
         InputError: The log cannot be used.
     """
     # First what is quick to find wrong, then the log, which may be large.
     slots, replicas = to_server(workload_file)
-    cost = to_cost(workload_file)
+    stated, memory = to_cost(workload_file), to_memory(workload_file)
     policies = to_policies(workload_file)
     workload, notes = build_workload(workload_file, seed=seed)
+    errors = to_prediction_errors(workload_file)
+    seen = {
+        key: workload if key not in errors else with_predictions(workload, errors[key], seed)
+        for key in policies
+    }
     outcomes: dict[str, Outcome] = {}
-    for index, (key, policy) in enumerate(policies.items()):
-        if on_progress is not None:
-            on_progress(index, len(policies))
-        outcomes[key] = simulate(workload, policy, cost, slots=slots, replicas=replicas)
+    for key, policy in policies.items():
+        outcomes[key] = simulate(
+            seen[key],
+            policy,
+            stated.cost,
+            slots=slots,
+            replicas=replicas,
+            memory=memory,
+            on_progress=_of_all(on_progress, len(outcomes), len(policies), len(workload)),
+        )
+    place = where(workload_file, "server.cost")
+    measured = {key: measure(outcome, place=place) for key, outcome in outcomes.items()}
+    attribution = _attribution(seen, policies, stated, slots, replicas, memory)
     if on_progress is not None:
-        on_progress(len(policies), len(policies))
+        on_progress(len(workload) * len(policies), len(workload) * len(policies))
     result = SimulationResult(
         name=workload_file.name,
         requests=len(workload),
         slots=slots,
         replicas=replicas,
-        ms_per_token=cost.ms_per_token,
+        ms_per_token=stated.cost.ms_per_token if isinstance(stated.cost, PerToken) else None,
+        cost=CostRecord.of(stated),
+        memory=memory,
         seed=seed,
-        notes=notes + without_effect(workload_file),
-        policies={k: PolicyFigures.model_validate(figures(o)) for k, o in outcomes.items()},
+        notes=notes + unlimited_memory(workload_file, stated) + without_effect(workload_file),
+        policies={key: PolicyFigures.model_validate(told) for key, told in measured.items()},
+        attribution=attribution,
     )
     return Simulation(result, workload, outcomes)
 
 
-def build_workload(
-    workload_file: WorkloadFile, *, seed: int = 0, on_progress: OnProgress | None = None
-) -> tuple[Workload, list[str]]:
-    """The requests that a workload file describes, read or drawn.
+def _of_all(on_progress: OnProgress | None, done: int, policies: int, requests: int) -> OnProgress:
+    """Tells how far all policies are, from how far the next one is."""
+
+    def tell(of_this_one: int, _requests: int) -> None:
+        if on_progress is not None:
+            on_progress(done * requests + of_this_one, policies * requests)
+
+    tell(0, requests)
+    return tell
+
+
+def with_predictions(workload: Workload, error: float, seed: int) -> Workload:
+    """The requests with what a predictor of this error says of their lengths.
+
+    The stream of random numbers is the predictions' own and begins anew at every call: policies
+    that go by predictions of the same error go by the same ones, whatever else is simulated.
+    """
+    stream = np.random.SeedSequence(seed, spawn_key=(_PREDICTIONS,))
+    predicted = predicted_tokens(workload.output_tokens, error, np.random.default_rng(stream))
+    return replace(workload, predicted_tokens=predicted)
+
+
+def measure(outcome: Outcome, *, place: str = "server.cost") -> Figures:
+    """The figures of an outcome.
 
     Args:
-        workload_file: The workload.
-        seed: Of the draws of synthetic traffic.
-        on_progress: Hears how many bytes of how many are read.
-
-    Returns:
-        The requests, and what must be known about them: rows left out, flags.
+        outcome: What `simulate` returned.
+        place: Where the cost is stated, for the error.
 
     Raises:
-        ConfigError: ``origin: zero`` for times that have no zero of their own.
-        InputError: The log cannot be used.
+        ConfigError: No request takes any time, so there is nothing to compare.
     """
-    synthetic, log = workload_file.traffic.synthetic, workload_file.traffic.log
-    if synthetic is not None:
-        from slotwise_workflows.synthetic import draw
-
-        return draw(synthetic, np.random.default_rng(seed)), []
-    if log is None:
-        raise ConfigError("traffic names neither log nor synthetic")
-    from slotwise_workflows.traffic import read_traffic
-
-    traffic = read_traffic(
-        to_logs(workload_file), to_read_options(workload_file), on_progress=on_progress
-    )
-    if log.origin == "zero" and traffic.clock != "relative":
+    if not outcome.busy_slot_s > _LEAST_S:
         raise ConfigError(
-            "traffic.log.origin zero is for times that count from the log's own zero",
-            where=where(workload_file, "traffic.log.origin"),
-            why=f"the times of this log are {traffic.clock or 'unknown'}",
-            hint="Use origin: first",
+            "server.cost makes no request take any time",
+            where=place,
+            why="every term that these requests meet is 0, or as good as 0",
+            hint="Raise base_ms, prefill_base_ms or per_prefill_token_ms above 0",
         )
-    notes = [f"{count} rows left out: {reason}" for reason, count in traffic.excluded.items()]
-    if traffic.clock is None:
-        notes.append("arrival times are not known: all requests arrive at once")
-    notes += [*traffic.flags, *traffic.notes]
-    return _arrays(traffic, workload_file), notes
+    return figures(outcome)
 
 
-def _arrays(traffic: Traffic, workload_file: WorkloadFile) -> Workload:
-    log = workload_file.traffic.log
-    origin = log.origin if log is not None else "first"
-    try:
-        return replace(traffic, origin=origin).workload()
-    except ValueError as error:  # times before the log's own zero
-        raise ConfigError(
-            "the log's requests cannot be replayed",
-            where=where(workload_file, "traffic.log"),
-            why=str(error),
-            hint="Use origin: first",
-        ) from None
+def _attribution(
+    seen: Mapping[str, Workload],
+    policies: Mapping[str, Policy],
+    stated: StatedCost,
+    slots: int,
+    replicas: int,
+    memory: Memory | None,
+) -> Attribution | None:
+    """The split of the gain between the first policies of either kind."""
+    if isinstance(stated.cost, PerToken):
+        return None
+    refilling = [policy for policy in policies.values() if isinstance(policy, Continuous)]
+    for key, batch in policies.items():
+        if not isinstance(batch, Continuous) and refilling:
+            try:
+                return attribute(
+                    seen[key],
+                    batch,
+                    refilling[0],
+                    stated.cost,
+                    slots=slots,
+                    replicas=replicas,
+                    memory=memory,
+                )
+            except NeverFitsError:  # it fits where it is reserved whole; paged needs a spare block
+                return None
+    return None
 
 
 def write_requests(simulation: Simulation, path: Path) -> None:

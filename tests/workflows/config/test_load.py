@@ -10,7 +10,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slotwise_sim.policies import Continuous, Dynamic, PerToken, Static
+from slotwise_sim import (
+    Binned,
+    Continuous,
+    Dynamic,
+    Memory,
+    PerToken,
+    Piece,
+    Static,
+    Step,
+)
 from slotwise_workflows.config import (
     check_workload,
     field_names,
@@ -21,12 +30,15 @@ from slotwise_workflows.config import (
     to_cost,
     to_given,
     to_logs,
+    to_memory,
     to_policies,
+    to_prediction_errors,
     to_server,
     where,
-    without_effect,
 )
 from slotwise_workflows.config.load import _fields
+from slotwise_workflows.config.yaml_tree import parse_yaml
+from slotwise_workflows.costs import find_preset
 from slotwise_workflows.errors import ConfigError
 
 EVERY_KEY = """\
@@ -55,6 +67,7 @@ server:
 policies:
   - static: {release: batch, pad: true}
   - dynamic: {max_delay_ms: 50, release: own, pad: false}
+  - binned: {bins: 8, prediction_error: 0.5, max_delay_ms: 50, release: own, pad: false}
   - continuous: {prefill: mixed, max_batched_tokens: 2048}
 objectives: {latency_p95_s: 20, ttft_p95_s: 2}
 sweep: {slots: [4, 8, 16, 32], load: [0.25, 0.5, 1, 2], replications: 20}
@@ -122,7 +135,8 @@ def test_what_is_left_out_has_its_default(workload_at: Write) -> None:
     assert workload.traffic.synthetic.requests == 600
     assert to_policies(workload) == {"static": Static(), "continuous": Continuous()}
     assert to_server(workload) == (8, 1)
-    assert to_cost(workload) == PerToken(8.0)
+    assert to_cost(workload).cost == PerToken(8.0)
+    assert to_given(workload).cost is None
     assert workload.sweep.replications == 20
     assert workload.execution.engine == "auto"
 
@@ -167,16 +181,6 @@ def test_repeated_policies_are_numbered(workload_at: Write) -> None:
     }
 
 
-def test_options_of_kin_are_accepted_and_said_to_have_no_effect(workload_at: Write) -> None:
-    text = SYNTHETIC.replace("server: {", "server: {memory: {kv_tokens: 9, reserve: max_tokens}, ")
-    text += "policies: [static: {max_delay_ms: 5}, continuous: {prefill: separate}]\n"
-    said = without_effect(load_workload(workload_at(text)))
-    assert [line.split(":")[1] for line in (s.split("w.yaml")[1] for s in said)] == ["8", "9", "9"]
-    assert "server.memory" in said[0]
-    assert "prefill" in said[1]
-    assert "max_delay_ms" in said[2]
-
-
 @pytest.mark.parametrize("word", ["upfront", "{upfront: true}", "{upfront: {}}", "{upfront: }"])
 def test_upfront_may_be_a_word(workload_at: Write, word: str) -> None:
     text = SYNTHETIC.replace("{poisson: {rate: 12}}", word)
@@ -193,8 +197,16 @@ FAULTS = [
     ("policies:\n  - statc\n", 10, "policies[0].statc is no key of a workload file. "
      "Did you mean 'static'?"),
     ("policies:\n  - static\n  - {static: {}, continuous: {}}\n", 11,
-     "policies[1] needs exactly one of static, dynamic, continuous; "
+     "policies[1] needs exactly one of static, dynamic, binned, continuous; "
      "static and continuous are there"),
+    ("policies:\n  - binned: {bins: 0}\n", 10,
+     "policies[0].binned.bins must be greater than or equal to 1, not 0"),
+    ("policies:\n  - binned: {prediction_error: 11}\n", 10,
+     "policies[0].binned.prediction_error must be less than or equal to 10, not 11"),
+    ("policies:\n  - continuous: {prefill: chunked}\n", 10,
+     "policies[0].continuous.prefill must be one of mixed, separate, not 'chunked'"),
+    ("policies:\n  - continuous: {max_batched_tokens: 0}\n", 10,
+     "policies[0].continuous.max_batched_tokens must be greater than or equal to 1, not 0"),
     ("policies: []\n", 9, "policies must hold at least 1 item"),
     ("sweep:\n  slots: [4, 0]\n", 10, "sweep.slots[1] must be greater than or equal to 1, not 0"),
     ("sweep:\n  slots: [4.5]\n", 10, "sweep.slots[0] must be a whole number, not 4.5"),
@@ -239,8 +251,33 @@ IN_PLACE = [
      "server.slots must be less than or equal to 100000, not 100001"),
     ("slots: 8", "slots: 8, replicas: 1e20", 8,
      "server.replicas must be less than or equal to 100000, not 100000000000000000000"),
-    ("ms_per_token: 8", "ms_per_token: 8, preset: x", 8, "server.cost needs exactly one of "
-     "ms_per_token, step, preset, calibration; ms_per_token and preset are there"),
+    ("ms_per_token: 8", "ms_per_token: 8, calibration: x", 8, "server.cost needs exactly one of "
+     "ms_per_token, step, preset, calibration; ms_per_token and calibration are there"),
+    ("ms_per_token: 8", "preset: opt-13b-a100-vlm", 8, "server.cost.preset 'opt-13b-a100-vlm' is "
+     "no preset: the presets are opt-13b-a100-vllm, opt-13b-a100-distserve, "),
+    ("ms_per_token: 8", "preset: opt-13b-a100-vlm", 8, "Did you mean 'opt-13b-a100-vllm'?"),
+    ("ms_per_token: 8", "step: {}", 8, "server.cost.step.base_ms is required"),
+    ("ms_per_token: 8", "step: {base_ms: -1}", 8,
+     "server.cost.step.base_ms must be greater than or equal to 0, not -1"),
+    ("ms_per_token: 8", "step: {base_ms: .nan}", 8,
+     "server.cost.step.base_ms must be a finite number, not nan"),
+    ("ms_per_token: 8", "step: {base_ms: 1, per_seq_ms: .inf}", 8,
+     "server.cost.step.per_seq_ms must be a finite number, not inf"),
+    ("ms_per_token: 8", "step: {base_ms: 0}", 8, "server.cost.step an iteration must take some "
+     "time: base_ms or per_seq_ms must be > 0"),
+    ("ms_per_token: 8", "step: {base_ms: 1, per_sequence_ms: 1}", 8, "server.cost.step."
+     "per_sequence_ms is no key of a workload file. Did you mean 'per_seq_ms'?"),
+    ("ms_per_token: 8", "step: {base_ms: 1, pieces: [{from_seqs: 1, base_ms: 1}]}", 8,
+     "server.cost.step.pieces[0].from_seqs must be greater than or equal to 2, not 1"),
+    ("ms_per_token: 8", "step: {base_ms: 1, pieces: [{from_seqs: 9, base_ms: 1}, "
+     "{from_seqs: 9, base_ms: 2}]}", 8, "server.cost.step pieces must ascend in from_seqs"),
+    ("slots: 8", "slots: 8, memory: {kv_tokens: 0}", 8,
+     "server.memory.kv_tokens must be greater than or equal to 1, not 0"),
+    ("slots: 8", "slots: 8, memory: {block_tokens: 16}", 8, "server.memory.kv_tokens is required"),
+    ("slots: 8", "slots: 8, memory: {kv_tokens: 1e13}", 8,
+     "server.memory.kv_tokens must be less than or equal to 1000000000000, not 10000000000000"),
+    ("slots: 8", "slots: 8, memory: {kv_tokens: 9, reserve: pages}", 8, "server.memory.reserve "
+     "must be one of paged, max_tokens, not 'pages'. Did you mean 'paged'?"),
     ("requests: 6e2", "requests: 0", 4,
      "traffic.synthetic.requests must be greater than or equal to 1, not 0"),
     ("poisson: {rate: 12}", "poisson: {}", 5,
@@ -297,22 +334,77 @@ def test_a_list_is_no_workload(workload_at: Write) -> None:
         load_workload(workload_at("- 1\n"))
 
 
-@pytest.mark.parametrize(
-    ("cost", "field"),
-    [
-        ("{step: {base_ms: 8, per_seq_ms: 0.1}}", "server.cost.step"),
-        ("{preset: opt-13b}", "server.cost.preset"),
-        ("{calibration: c.json}", "server.cost.calibration"),
-    ],
-)
-def test_a_cost_that_cannot_be_simulated_yet_is_refused_by_name(
-    workload_at: Write, cost: str, field: str
-) -> None:
-    workload = load_workload(workload_at(SYNTHETIC.replace("{ms_per_token: 8}", cost)))
-    with pytest.raises(ConfigError, match=rf"w\.yaml:8: {field} cannot be simulated"):
+STEP = """{step: {base_ms: 8, per_seq_ms: 1e-1, per_kv_token_ms: 1e-05, per_prefill_token_ms: 0.05,
+    per_prefill_token2_ms: 1e-6, prefill_base_ms: 0,
+    pieces: [{from_seqs: 9, base_ms: 9, per_seq_ms: 0.2, per_kv_token_ms: 2e-05},
+             {from_seqs: 1e2, base_ms: 10}]}}"""
+
+
+def test_every_term_of_a_step_cost_reaches_the_simulator(workload_at: Write) -> None:
+    workload = load_workload(workload_at(SYNTHETIC.replace("{ms_per_token: 8}", STEP)))
+    stated = to_cost(workload)
+    assert stated.cost == Step(
+        8.0,
+        0.1,
+        1e-05,
+        0.05,
+        1e-6,
+        prefill_base_ms=0.0,
+        pieces=(Piece(9, 9.0, 0.2, 2e-05), Piece(100, 10.0)),
+    )
+    assert (stated.kind, stated.name, stated.kv_tokens) == ("step", "", None)
+    assert stated.quality == "not checked against a server"
+    told = to_given(workload)
+    assert told.ms_per_token is None
+    assert told.cost == stated
+    short = SYNTHETIC.replace("{ms_per_token: 8}", "{step: {base_ms: 8}}")
+    assert to_cost(load_workload(workload_at(short, "short.yaml"))).cost == Step(8.0)
+
+
+def test_a_preset_brings_its_source_and_quality(workload_at: Write) -> None:
+    text = SYNTHETIC.replace("{ms_per_token: 8}", "{preset: opt-13b-a100-vllm}")
+    workload = load_workload(workload_at(text))
+    assert to_cost(workload) == find_preset("opt-13b-a100-vllm").stated()
+    assert to_given(workload).cost == to_cost(workload)
+    assert resolved(workload)["server"]["cost"] == {"preset": "opt-13b-a100-vllm"}
+
+
+def test_memory_reaches_the_simulator_under_a_step_cost_only(workload_at: Write) -> None:
+    text = SYNTHETIC.replace("slots: 8", "slots: 8, memory: {kv_tokens: 4e5}")
+    assert to_memory(load_workload(workload_at(text))) is None
+    step = text.replace("{ms_per_token: 8}", "{step: {base_ms: 8}}")
+    workload = load_workload(workload_at(step))
+    assert to_memory(workload) == to_given(workload).memory == Memory(400_000, 16, "paged")
+    other = step.replace("kv_tokens: 4e5", "kv_tokens: 9, block_tokens: 4, reserve: max_tokens")
+    assert to_memory(load_workload(workload_at(other))) == Memory(9, 4, "max_tokens")
+    assert to_memory(load_workload(workload_at(SYNTHETIC, "none.yaml"))) is None
+
+
+def test_a_calibration_is_looked_for_beside_the_file(workload_at: Write) -> None:
+    path = workload_at(SYNTHETIC.replace("{ms_per_token: 8}", "{calibration: c.json}"))
+    workload = load_workload(path)
+    with pytest.raises(ConfigError) as caught:
         to_cost(workload)
-    with pytest.raises(ConfigError, match=field):
-        to_given(workload)
+    assert str(caught.value).startswith(f"{path}:8: server.cost.calibration cannot be used: ")
+    assert str(path.parent / "c.json") in str(caught.value)
+
+
+def test_options_of_policies_reach_the_simulator(workload_at: Write) -> None:
+    text = (
+        SYNTHETIC
+        + """policies:
+  - binned
+  - binned: {bins: 8, prediction_error: 0.5, max_delay_ms: .inf, release: own, pad: false}
+  - continuous: {prefill: separate, max_batched_tokens: 2048}
+"""
+    )
+    workload = load_workload(workload_at(text))
+    assert to_policies(workload) == {
+        "binned": Binned(4),
+        "binned#2": Binned(8, math.inf, "own", pad=False),
+        "continuous": Continuous("separate", 2048),
+    }
+    assert to_prediction_errors(workload) == {"binned": 0.0, "binned#2": 0.5}
 
 
 def test_what_a_simulation_needs_is_asked_for(workload_at: Write) -> None:
@@ -338,15 +430,22 @@ def test_lines_of_fields(workload_at: Write) -> None:
     assert where(workload, "server.nothing") == f"{path}:15"
 
 
-@pytest.mark.parametrize("text", [EVERY_KEY, SYNTHETIC])
+@pytest.mark.parametrize(
+    "text",
+    [
+        EVERY_KEY,
+        SYNTHETIC,
+        SYNTHETIC.replace("ms_per_token: 8", "preset: opt-13b-a100-vllm"),
+        SYNTHETIC.replace("{ms_per_token: 8}", STEP),
+    ],
+)
 def test_the_published_schema_accepts_what_is_accepted(text: str) -> None:
     published = schema()
     jsonschema.Draft202012Validator.check_schema(published)
     validator = jsonschema.Draft202012Validator(published)
-    validator.validate(yaml.safe_load(text.replace("6e2", "600")))
-    validator.validate(
-        yaml.safe_load(text.replace("6e2", "600")) | {"policies": ["static", {"dynamic": None}]}
-    )
+    plain = parse_yaml(text.encode(), name="w.yaml").value
+    validator.validate(plain)
+    validator.validate(plain | {"policies": ["static", "binned", {"dynamic": None}]})
 
 
 @pytest.mark.parametrize(
@@ -358,6 +457,9 @@ def test_the_published_schema_accepts_what_is_accepted(text: str) -> None:
         {"traffic": {}},
         {"server": {"slots": 0}},
         {"sweep": {"load": [0]}},
+        {"server": {"cost": {"preset": "opt"}}},
+        {"server": {"cost": {"step": {"base_ms": 1, "pieces": [{"base_ms": 1}]}}}},
+        {"policies": [{"binned": {"bins": 0}}]},
     ],
 )
 def test_the_published_schema_refuses_what_is_refused(
@@ -368,8 +470,8 @@ def test_the_published_schema_refuses_what_is_refused(
     assert check_workload(workload_at(yaml.safe_dump(plain)))[1]
 
 
-def test_everything_resolved_reads_back_the_same(workload_at: Write) -> None:
-    text = EVERY_KEY + "\n"
+@pytest.mark.parametrize("text", [EVERY_KEY, SYNTHETIC.replace("{ms_per_token: 8}", STEP)])
+def test_everything_resolved_reads_back_the_same(workload_at: Write, text: str) -> None:
     first = load_workload(workload_at(text))
     again = load_workload(workload_at(yaml.safe_dump(resolved(first)), "again.yaml"))
     assert resolved(again) == resolved(first)

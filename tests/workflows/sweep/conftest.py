@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from slotwise_sim.policies import Continuous, PerToken, Static
-from slotwise_sim.workload import Workload
+from slotwise_sim import Continuous, PerToken, Static, Workload
 from slotwise_workflows.sweep.evaluate import Scenario
 
 

@@ -2,14 +2,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from slotwise_sim import simulate
-from slotwise_sim.policies import Continuous, Dynamic, PerToken, Policy, Static
+from slotwise_sim import (
+    Binned,
+    Continuous,
+    Cost,
+    Dynamic,
+    Memory,
+    PerToken,
+    Policy,
+    Static,
+    Step,
+    Workload,
+    simulate,
+)
 from slotwise_sim.replicate import resample
-from slotwise_sim.workload import Workload, at_load
+from slotwise_sim.workload import at_load
+from slotwise_workflows.errors import ConfigError
 from slotwise_workflows.sweep.evaluate import Row, Scenario, baseline, run_point
 from slotwise_workflows.sweep.points import points
 
@@ -55,16 +68,11 @@ def test_load_quickens_arrivals_alone(
     assert at_load(even_workload, 10).output_tokens is even_workload.output_tokens
 
 
-def test_gain_and_utilisation_of_uneven_lengths(both_policies: dict[str, Policy]) -> None:
+def test_gain_and_utilisation_of_uneven_lengths(
+    alternating: Workload, both_policies: dict[str, Policy]
+) -> None:
     """Pairs of 100 and 300 tokens hold both slots for 300: half as much again as needed."""
-    workload = Workload(
-        arrival_s=np.arange(0.0, 40.0),
-        output_tokens=np.tile([100, 300], 20),
-        prompt_tokens=np.zeros(40, np.int64),
-    )
-    [point] = points([2], [1.0], both_policies, 1, seed=3)
-    # Runs as long as the workload keep the two lengths in turn wherever they begin.
-    rows = {r.policy: r for r in run_point(Scenario(workload, MS, 1, run=40), point)}
+    rows = rows_at(alternating, both_policies, MS)
     assert rows["continuous"].gain == pytest.approx(1.5)
     assert rows["continuous"].utilisation == pytest.approx(1.0 * 2.0 / 2)
     assert rows["static"].utilisation == pytest.approx(1.5)
@@ -110,6 +118,87 @@ def test_fewer_requests_than_slots_have_no_gain(
     assert {row.gain for row in rows.values()} == {None}
     assert rows["static"].utilisation is None
     assert rows["continuous"].utilisation is not None
+
+
+def rows_at(
+    workload: Workload, policies: dict[str, Policy], cost: Cost, **others: Any
+) -> dict[str, Row]:
+    [point] = points([2], [1.0], policies, 1, seed=3)
+    # Runs as long as the workload keep its order, wherever they begin.
+    scenario = Scenario(workload, cost, 1, run=len(workload), **others)
+    return {row.policy: row for row in run_point(scenario, point)}
+
+
+@pytest.fixture
+def alternating() -> Workload:
+    """Forty requests of 100 and 300 tokens in turn, one a second."""
+    return Workload(
+        arrival_s=np.arange(0.0, 40.0),
+        output_tokens=np.tile([100, 300], 20),
+        prompt_tokens=np.zeros(40, np.int64),
+    )
+
+
+def test_an_iteration_that_always_lasts_the_same_is_a_fixed_time_per_token(
+    alternating: Workload, both_policies: dict[str, Policy]
+) -> None:
+    """The closed form against the simulation, on every figure that does not hang on ticks."""
+    per_token = rows_at(alternating, both_policies, MS)
+    step = rows_at(alternating, both_policies, Step(base_ms=10))
+    for name in both_policies:
+        assert step[name].utilisation == pytest.approx(per_token[name].utilisation)
+        assert step[name].gain == pytest.approx(per_token[name].gain)
+    assert step["static"].latency_mean_s == pytest.approx(per_token["static"].latency_mean_s)
+
+
+def test_a_larger_batch_that_steps_slower_lowers_what_is_sustained(
+    alternating: Workload, both_policies: dict[str, Policy]
+) -> None:
+    """Two at once take 10 ms together for 300 tokens of each pair: 20 ms an iteration halve it."""
+    fast = rows_at(alternating, both_policies, Step(base_ms=10))["static"]
+    slow = rows_at(alternating, both_policies, Step(base_ms=10, per_seq_ms=5))["static"]
+    assert fast.utilisation is not None
+    assert slow.utilisation is not None
+    # 299 of a batch's 300 iterations decode, padded, two sequences; the first only prefills.
+    assert slow.utilisation / fast.utilisation == pytest.approx((10 + 299 * 20) / 3000)
+
+
+def test_memory_limits_what_continuous_batching_sustains(
+    alternating: Workload, both_policies: dict[str, Policy]
+) -> None:
+    """Room for one request at a time: 400 tokens of a pair take 400 iterations, not 300."""
+    capped = replace(alternating, max_tokens=np.full(40, 300))
+    memory = Memory(kv_tokens=300, reserve="max_tokens")
+    rows = rows_at(capped, both_policies, Step(base_ms=10), memory=memory)
+    assert rows["static"].gain == 1
+    assert rows["continuous"].gain == pytest.approx(0.75)
+    free = rows_at(alternating, both_policies, Step(base_ms=10))
+    assert free["continuous"].gain == pytest.approx(1.5)
+
+
+def test_bins_that_know_the_lengths_waste_nothing_of_two_kinds(alternating: Workload) -> None:
+    policies: dict[str, Policy] = {"static": Static(), "binned": Binned(2), "noisy": Binned(2)}
+    rows = rows_at(alternating, policies, MS, prediction_errors={"binned": 0.0, "noisy": 3.0})
+    assert rows["binned"].gain == pytest.approx(1.5)
+    assert rows["static"].gain == 1
+    assert rows["noisy"].gain is not None
+    assert 1 < rows["noisy"].gain < 1.5
+
+
+def test_predictions_of_a_point_are_its_own(uneven_workload: Workload) -> None:
+    """Other policies beside it change nothing for a binned one."""
+    errors = {"binned": 0.5}
+    alone: dict[str, Policy] = {"static": Static(), "binned": Binned(4)}
+    among = {**alone, "c": Continuous(), "b": Binned(2)}
+    few = rows_at(uneven_workload, alone, MS, prediction_errors=errors)
+    many = rows_at(uneven_workload, among, MS, prediction_errors=errors)
+    assert few["binned"] == many["binned"]
+
+
+def test_a_point_that_takes_no_time_is_refused(both_policies: dict[str, Policy]) -> None:
+    workload = Workload(np.zeros(4), np.ones(4, np.int64), np.zeros(4, np.int64))
+    with pytest.raises(ConfigError, match=r"server\.cost makes no request take any time"):
+        rows_at(workload, both_policies, Step(base_ms=0, per_seq_ms=1))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slotwise_sim.policies import Continuous, Policy, Static
+from slotwise_sim import Continuous, Policy, Static
 from slotwise_workflows.sweep.points import deal, points, seed_of
 
 POLICIES: dict[str, Policy] = {"static": Static(), "continuous": Continuous()}

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from slotwise_sim.policies import PerToken, Policy
-from slotwise_sim.workload import Workload
+from slotwise_sim import PerToken, Policy, Workload
+from slotwise_workflows.costs.stated import by_the_user
 from slotwise_workflows.errors import EndpointError
 from slotwise_workflows.sweep import Engine, parquet, points, sweep
 
@@ -29,8 +29,8 @@ PROGRAM = """
 import json, os, sys
 from pathlib import Path
 import numpy as np
-from slotwise_sim.policies import Continuous, PerToken, Static
-from slotwise_sim.workload import Workload
+from slotwise_sim import Continuous, PerToken, Static, Workload
+from slotwise_workflows.costs.stated import by_the_user
 from slotwise_workflows.sweep import Engine, parquet, points, sweep
 
 given = json.load(sys.stdin)
@@ -65,7 +65,9 @@ if __name__ == "__main__":
         grid = points([2, 4], [0.5, 2], policies, 3, seed=11)
         done = sweep(workload, grid, PerToken(8.0), Engine("ray", 2, None, ""), seed=11,
                      on_progress=look_at)
-        Path(given["file"]).write_bytes(parquet(done.frame))
+        Path(given["file"]).write_bytes(
+            parquet(done.frame, by_the_user(PerToken(8.0), "ms_per_token"))
+        )
     left = [name for name in os.environ if name.startswith(("RAY_AUTH", "RAY_ENABLE"))]
     print(json.dumps({"listening": sorted(listening), "environment": left}))
 """
@@ -104,7 +106,7 @@ def test_ray_finds_the_same_bytes_and_keeps_quiet(
     assert bool(said["listening"]) == LINUX
     grid = points([2, 4], [0.5, 2], both_policies, 3, seed=11)
     local = sweep(uneven_workload, grid, PerToken(8.0), Engine("local", 1, None, ""), seed=11)
-    assert file.read_bytes() == parquet(local.frame)
+    assert file.read_bytes() == parquet(local.frame, by_the_user(PerToken(8.0), "ms_per_token"))
 
 
 def test_a_cluster_that_is_not_there_is_told_at_once(

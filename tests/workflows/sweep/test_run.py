@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import io
+import json
 import random
 import sys
 from pathlib import Path
@@ -7,8 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from slotwise_sim.policies import PerToken, Policy
-from slotwise_sim.workload import Workload
+from slotwise_sim import PerToken, Policy, Workload
+from slotwise_workflows.costs import find_preset
+from slotwise_workflows.costs.stated import by_the_user
 from slotwise_workflows.errors import MissingExtraError
 from slotwise_workflows.sweep import Engine, choose_engine, parquet, points, report, sweep
 from slotwise_workflows.sweep.evaluate import Scenario, run_point
@@ -18,6 +21,7 @@ from slotwise_workflows.sweep.table import COLUMNS, table
 
 LOCAL = Engine("local", 1, None, "")
 MS = PerToken(8.0)
+STATED = by_the_user(MS, "ms_per_token")
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "sweep.md"
 
 
@@ -31,7 +35,7 @@ def test_the_table_forgets_the_order_of_the_workers(
 ) -> None:
     rows = [row for point in small_grid for row in run_point(uneven_scenario, point)]
     shuffled = random.Random(5).sample(rows, len(rows))
-    assert parquet(table(shuffled, small_grid)) == parquet(table(rows, small_grid))
+    assert parquet(table(shuffled, small_grid), STATED) == parquet(table(rows, small_grid), STATED)
     assert table(rows, small_grid).columns == list(COLUMNS)
 
 
@@ -43,7 +47,7 @@ def test_processes_find_the_same_rows(
         uneven_scenario, small_grid, workers=2, on_progress=lambda *done: told.append(done)
     )
     rows = [row for point in small_grid for row in run_point(uneven_scenario, point)]
-    assert parquet(table(found, small_grid)) == parquet(table(rows, small_grid))
+    assert parquet(table(found, small_grid), STATED) == parquet(table(rows, small_grid), STATED)
     assert told[-1] == (len(small_grid), len(small_grid))
     assert [done for done, _ in told] == sorted(done for done, _ in told)
 
@@ -90,7 +94,7 @@ def test_the_report_holds_means_and_intervals(
     uneven_workload: Workload, small_grid: tuple[Point, ...]
 ) -> None:
     done = sweep(uneven_workload, small_grid, MS, LOCAL, seed=11)
-    said = report(done)
+    said = report(done, STATED)
     assert (said.engine, said.points, said.baseline) == ("local", 12, "static")
     assert len(said.rows) == 2 * 2 * 2
     row = next(r for r in said.rows if (r.slots, r.load, r.policy) == (4, 2.0, "continuous"))
@@ -153,6 +157,22 @@ def test_a_missing_extra_is_told(
     with pytest.raises(MissingExtraError, match="uv sync --extra ray") as error:
         sweep(uneven_workload, small_grid, MS, Engine("ray", 1, None, ""), seed=11)
     assert error.value.exit_code == 6
+
+
+def test_the_file_says_what_its_cost_is_and_how_good(
+    uneven_workload: Workload, small_grid: tuple[Point, ...]
+) -> None:
+    preset = find_preset("llama-3.1-8b-a100").stated()
+    done = sweep(uneven_workload, small_grid, preset.cost, LOCAL, seed=11)
+    told = pl.read_parquet_metadata(io.BytesIO(parquet(done.frame, preset)))
+    cost = json.loads(told["cost"])
+    assert (cost["kind"], cost["name"]) == ("preset", "llama-3.1-8b-a100")
+    assert cost["quality"].startswith("derived; decode within 3.1 %")
+    assert "aiconfigurator" in cost["source"]
+    assert cost["values"]["prefill_base_ms"] == 8.43
+    said = report(done, preset)
+    assert said.cost.model_dump(mode="json") == cost
+    assert said.memory is None
 
 
 def test_every_column_is_documented() -> None:

@@ -1,7 +1,6 @@
 """The workload file: read, checked, explained, and turned into what the steps take."""
 
 from slotwise_workflows.config.convert import (
-    missing_logs,
     plain_values,
     resolved,
     schema,
@@ -9,16 +8,24 @@ from slotwise_workflows.config.convert import (
     to_cost,
     to_given,
     to_logs,
+    to_memory,
     to_policies,
+    to_prediction_errors,
     to_read_options,
     to_server,
-    without_effect,
 )
 from slotwise_workflows.config.load import check_workload, field_names, load_workload, where
 from slotwise_workflows.config.model import WorkloadFile
+from slotwise_workflows.config.remarks import (
+    broken_files,
+    missing_logs,
+    unlimited_memory,
+    without_effect,
+)
 
 __all__ = [
     "WorkloadFile",
+    "broken_files",
     "check_workload",
     "field_names",
     "load_workload",
@@ -30,9 +37,12 @@ __all__ = [
     "to_cost",
     "to_given",
     "to_logs",
+    "to_memory",
     "to_policies",
+    "to_prediction_errors",
     "to_read_options",
     "to_server",
+    "unlimited_memory",
     "where",
     "without_effect",
 ]

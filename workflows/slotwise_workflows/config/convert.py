@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import glob
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from slotwise_sim.policies import Continuous, Dynamic, PerToken, Policy, Static
+from slotwise_sim.costs import PerToken
+from slotwise_sim.memory import Memory
+from slotwise_sim.policies import Binned, Continuous, Dynamic, Policy, Static
 from slotwise_workflows.config.load import base_directory, where
 from slotwise_workflows.config.model import SCHEMA_ID, PolicyEntry, WorkloadFile
-from slotwise_workflows.errors import ConfigError
+from slotwise_workflows.costs import StatedCost, find_preset
+from slotwise_workflows.costs.calibrated import calibrated_cost
+from slotwise_workflows.costs.stated import by_the_user
+from slotwise_workflows.errors import ConfigError, InputError
 from slotwise_workflows.given import Given
 
 if TYPE_CHECKING:  # both bring more than the check of a file should wait for
@@ -21,10 +25,16 @@ def to_given(workload: WorkloadFile) -> Given:
     """What the file says about the server; keys that were left out stay unknown.
 
     Raises:
-        ConfigError: The file names a cost model that cannot be replayed yet.
+        ConfigError: The calibration that the file names cannot be used.
     """
-    delays = [p.dynamic.max_delay_ms for p in workload.policies if p.dynamic is not None]
-    cost = None if workload.server.cost is None else to_cost(workload)
+    policies = to_policies(workload).values()
+    delays = [policy.max_delay_ms for policy in policies if isinstance(policy, Dynamic)]
+    batches = sorted(
+        (policy for policy in policies if isinstance(policy, Static | Dynamic)),
+        key=lambda policy: isinstance(policy, Static),
+    )
+    told = "policies" in workload.model_fields_set
+    cost = workload.server.cost
     return Given(
         serving=workload.server.serving,
         mode=workload.server.mode,
@@ -36,6 +46,11 @@ def to_given(workload: WorkloadFile) -> Given:
         ttft_p95_s=workload.objectives.ttft_p95_s,
         gpu_hour_price=workload.report.gpu_hour_price,
         currency=workload.report.currency,
+        cost=None if cost is None or cost.ms_per_token is not None else to_cost(workload),
+        memory=to_memory(workload),
+        release=batches[0].release if batches and told else None,
+        pad=batches[0].pad if batches and told else None,
+        continuous=next((p for p in policies if isinstance(p, Continuous)), None),
     )
 
 
@@ -67,29 +82,44 @@ def to_read_options(workload: WorkloadFile) -> ReadOptions:
 
 def to_policies(workload: WorkloadFile) -> dict[str, Policy]:
     """The policies by key, in the order of the file: the name, ``name#2`` when it comes again."""
-    policies: dict[str, Policy] = {}
+    return {key: _policy(entry) for key, entry in _entries(workload)}
+
+
+def to_prediction_errors(workload: WorkloadFile) -> dict[str, float]:
+    """How far the lengths that each binned policy goes by are off, by the policy's key."""
+    return {
+        key: entry.binned.prediction_error
+        for key, entry in _entries(workload)
+        if entry.binned is not None
+    }
+
+
+def _entries(workload: WorkloadFile) -> Iterator[tuple[str, PolicyEntry]]:
     seen: dict[str, int] = {}
     for entry in workload.policies:
         seen[entry.name] = seen.get(entry.name, 0) + 1
-        key = entry.name if seen[entry.name] == 1 else f"{entry.name}#{seen[entry.name]}"
-        policies[key] = _policy(entry)
-    return policies
+        yield entry.name if seen[entry.name] == 1 else f"{entry.name}#{seen[entry.name]}", entry
 
 
 def _policy(entry: PolicyEntry) -> Policy:
-    if entry.static is not None:
-        return Static(release=entry.static.release, pad=entry.static.pad)
-    if entry.dynamic is not None:
-        options = entry.dynamic
-        return Dynamic(options.max_delay_ms, release=options.release, pad=options.pad)
-    return Continuous()
+    static, dynamic, binned = entry.static, entry.dynamic, entry.binned
+    if static is not None:
+        return Static(static.release, static.pad)
+    if dynamic is not None:
+        return Dynamic(dynamic.max_delay_ms, dynamic.release, dynamic.pad)
+    if binned is not None:
+        return Binned(binned.bins, binned.max_delay_ms, binned.release, binned.pad)
+    continuous = entry.continuous
+    if continuous is None:
+        raise TypeError("a policy is one of its choices")
+    return Continuous(continuous.prefill, continuous.max_batched_tokens)
 
 
-def to_cost(workload: WorkloadFile) -> PerToken:
-    """The cost model.
+def to_cost(workload: WorkloadFile) -> StatedCost:
+    """What tokens or iterations cost, and who says so.
 
     Raises:
-        ConfigError: There is none, or it is one that this version does not simulate.
+        ConfigError: The file tells no cost, or its calibration cannot be used.
     """
     cost = workload.server.cost
     if cost is None:
@@ -98,15 +128,32 @@ def to_cost(workload: WorkloadFile) -> PerToken:
             where=where(workload, "server"),
             hint="For example cost: {ms_per_token: 8}",
         )
-    if cost.ms_per_token is None:
-        kind = next(name for name in ("step", "preset", "calibration") if getattr(cost, name))
+    if cost.ms_per_token is not None:
+        return by_the_user(PerToken(cost.ms_per_token), "ms_per_token")
+    if cost.step is not None:
+        return by_the_user(cost.step.step(), "step")
+    if cost.preset is not None:
+        return find_preset(cost.preset, where=where(workload, "server.cost.preset")).stated()
+    return _calibrated(workload, cost.calibration or "")
+
+
+def _calibrated(workload: WorkloadFile, file: str) -> StatedCost:
+    try:
+        return calibrated_cost(base_directory(workload) / file, file)
+    except InputError as error:
         raise ConfigError(
-            f"server.cost.{kind} cannot be simulated by this version",
-            where=where(workload, f"server.cost.{kind}"),
-            why="it simulates the cost of a token only",
-            hint="Use cost: {ms_per_token: ...}",
-        )
-    return PerToken(cost.ms_per_token)
+            "server.cost.calibration cannot be used",
+            where=where(workload, "server.cost.calibration"),
+            why=str(error),
+        ) from None
+
+
+def to_memory(workload: WorkloadFile) -> Memory | None:
+    """The KV memory; None where the file tells none, or its cost is one that none can limit."""
+    memory, cost = workload.server.memory, workload.server.cost
+    if memory is None or (cost is not None and cost.ms_per_token is not None):
+        return None
+    return Memory(memory.kv_tokens, memory.block_tokens, memory.reserve)
 
 
 def to_server(workload: WorkloadFile) -> tuple[int, int]:
@@ -137,52 +184,6 @@ def to_branding(workload: WorkloadFile) -> Branding:
     from slotwise_workflows.report import Branding
 
     return Branding(client=workload.report.client, prepared_by=workload.report.prepared_by)
-
-
-def without_effect(workload: WorkloadFile) -> list[str]:
-    """What the file says that changes nothing in this version, one sentence each."""
-    said: list[str] = []
-
-    def note(field: str, why: str) -> None:
-        said.append(f"{where(workload, field)}: {field} has no effect: {why}")
-
-    cost = workload.server.cost
-    if cost is not None and cost.ms_per_token is not None:
-        if workload.server.memory is not None:
-            note("server.memory", "memory limits a step cost only, and the cost is ms_per_token")
-        for index, entry in enumerate(workload.policies):
-            options = entry.continuous
-            for name in sorted(options.model_fields_set) if options is not None else ():
-                why = "prefill matters under a step cost only, and the cost is ms_per_token"
-                said.append(
-                    f"{_place(workload, index)}: policies[{index}].continuous.{name}"
-                    f" has no effect: {why}"
-                )
-    for index, entry in enumerate(workload.policies):
-        if entry.static is not None and entry.static.max_delay_ms is not None:
-            said.append(
-                f"{_place(workload, index)}: policies[{index}].static.max_delay_ms"
-                " has no effect: static waits for a full batch; dynamic has a delay"
-            )
-    if workload.report.logo is not None:
-        note("report.logo", "this version's report carries names, no logo")
-    return said
-
-
-def missing_logs(workload: WorkloadFile) -> list[str]:
-    """The log's paths and patterns behind which there is nothing, one sentence each."""
-    return [
-        f"{where(workload, 'traffic.log.path')}: nothing is at {log}"
-        for log in to_logs(workload)
-        if log != "-" and not glob.glob(log, recursive=True)  # noqa: PTH207 - absolute patterns
-    ]
-
-
-def _place(workload: WorkloadFile, index: int) -> str:
-    source = workload._source
-    if source is None:
-        return "policies"
-    return f"{source.path}:{source.tree.line_of(('policies', index))}"
 
 
 def resolved(workload: WorkloadFile) -> dict[str, Any]:

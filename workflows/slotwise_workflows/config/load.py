@@ -92,11 +92,15 @@ def check_workload(path: str | Path) -> tuple[WorkloadFile | None, list[ConfigEr
 
 
 def where(workload: WorkloadFile, field: str) -> str:
-    """``file.yaml:LINE`` of a dotted field, or of the nearest key above it that is there."""
+    """``file.yaml:LINE`` of a dotted field, or of the nearest key above it that is there.
+
+    An item of a list is named by its index: ``policies.0.static``.
+    """
     source: Source | None = workload._source
     if source is None:
         return field
-    return f"{source.path}:{source.tree.line_of(tuple(field.split('.')))}"
+    steps = (int(step) if step.isdigit() else step for step in field.split("."))
+    return f"{source.path}:{source.tree.line_of(tuple(steps))}"
 
 
 def base_directory(workload: WorkloadFile) -> Path:

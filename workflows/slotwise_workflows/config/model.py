@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -19,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from slotwise_sim.costs import Piece, Step
 from slotwise_workflows.config.base import (
     Config,
     Count,
@@ -29,6 +31,8 @@ from slotwise_workflows.config.base import (
     Words,
     integral,
 )
+from slotwise_workflows.costs.presets import all_presets, find_preset
+from slotwise_workflows.errors import ConfigError
 from slotwise_workflows.given import (
     MOST_HOUR_PRICE,
     MOST_MS_PER_TOKEN,
@@ -40,6 +44,10 @@ from slotwise_workflows.recommend.thresholds import Thresholds
 
 SCHEMA_ID = "https://slotwise.invalid/schema/workload/v1.json"
 MOST_REQUESTS = 100_000_000
+MOST_PIECES = 100
+MOST_BINS = 1000
+MOST_KV_TOKENS = 1_000_000_000_000
+MOST_BLOCK_TOKENS = 1_000_000
 
 
 class Log(Config):
@@ -215,14 +223,62 @@ class Traffic(OneOf):
     synthetic: Synthetic | None = Field(None, description="drawn from distributions")
 
 
+Milliseconds = Annotated[float, Field(ge=0, le=MOST_MS_PER_TOKEN, allow_inf_nan=False)]
+
+
+class StepPiece(Config):
+    """What an iteration costs once many sequences decode in it."""
+
+    from_seqs: Annotated[int, Field(ge=2, le=MOST_SLOTS), BeforeValidator(integral)] = Field(
+        description="sequences decoding in it from which this holds"
+    )
+    base_ms: Milliseconds = Field(description="in place of base_ms above")
+    per_seq_ms: Milliseconds = Field(0.0, description="in place of per_seq_ms above")
+    per_kv_token_ms: Milliseconds = Field(0.0, description="in place of per_kv_token_ms above")
+
+
 class StepCost(Config):
     """Duration of one iteration, by what it decodes (B, K) and prefills (P, Q)."""
 
-    base_ms: NotNegative = Field(description="every iteration")
-    per_seq_ms: NotNegative = Field(0.0, description="times sequences decoding in it (B)")
-    per_kv_token_ms: NotNegative = Field(0.0, description="times tokens those sequences hold (K)")
-    per_prefill_token_ms: NotNegative = Field(0.0, description="times prompt tokens prefilled (P)")
-    per_prefill_token2_ms: NotNegative = Field(0.0, description="times attention's share (Q)")
+    base_ms: Milliseconds = Field(description="every iteration")
+    per_seq_ms: Milliseconds = Field(0.0, description="times sequences decoding in it (B)")
+    per_kv_token_ms: Milliseconds = Field(0.0, description="times tokens those sequences hold (K)")
+    per_prefill_token_ms: Milliseconds = Field(0.0, description="times prompt tokens prefilled (P)")
+    per_prefill_token2_ms: Milliseconds = Field(0.0, description="times attention's share (Q)")
+    prefill_base_ms: Milliseconds | None = Field(
+        None, description="in place of base_ms where nothing decodes; base_ms if left out"
+    )
+    pieces: Annotated[tuple[StepPiece, ...], Field(strict=False, max_length=MOST_PIECES)] = Field(
+        (), description="other terms for larger batches, ascending"
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> StepCost:
+        self.step()
+        return self
+
+    def step(self) -> Step:
+        """The cost as the simulator takes it.
+
+        Raises:
+            ValueError: Together the terms are no cost.
+        """
+        terms = self.model_dump(exclude={"pieces"})
+        return Step(**terms, pieces=tuple(Piece(**piece.model_dump()) for piece in self.pieces))
+
+
+def _known_preset(name: str) -> str:
+    try:
+        return find_preset(name).name
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+
+
+def _preset_names(schema: dict[str, Any]) -> None:
+    schema["enum"] = [preset.name for preset in all_presets()]
+
+
+PresetName = Annotated[str, AfterValidator(_known_preset), Field(json_schema_extra=_preset_names)]
 
 
 class Cost(OneOf):
@@ -232,7 +288,7 @@ class Cost(OneOf):
         Annotated[float, Field(gt=0, le=MOST_MS_PER_TOKEN, allow_inf_nan=False)] | None
     ) = Field(None, description="milliseconds a token, whatever else runs")
     step: StepCost | None = Field(None, description="milliseconds an iteration, by what it holds")
-    preset: str | None = Field(None, description="a published step cost, by name")
+    preset: PresetName | None = Field(None, description="a step cost that others measured, by name")
     calibration: str | None = Field(
         None, description="file with a step cost fitted to measurements"
     )
@@ -241,8 +297,12 @@ class Cost(OneOf):
 class Memory(Config):
     """KV memory; limits continuous batching under a step cost only."""
 
-    kv_tokens: Count = Field(description="tokens the KV cache holds")
-    block_tokens: Count = Field(16, description="tokens a block, under paged")
+    kv_tokens: Annotated[Count, Field(le=MOST_KV_TOKENS)] = Field(
+        description="tokens the KV cache of one server holds"
+    )
+    block_tokens: Annotated[Count, Field(le=MOST_BLOCK_TOKENS)] = Field(
+        16, description="tokens a block, under paged"
+    )
     reserve: Literal["paged", "max_tokens"] = Field(
         "paged", description="grow block by block, or reserve prompt + max_tokens at once"
     )
@@ -270,26 +330,48 @@ class Server(Config):
     memory: Memory | None = Field(None, description="KV memory; without it, memory never limits")
 
 
-class StaticOptions(Config):
-    """Options of ``static``; ``max_delay_ms`` is its kin's and changes nothing here."""
+Delay = Annotated[float, Field(ge=0)]
+Bins = Annotated[int, Field(ge=1, le=MOST_BINS), BeforeValidator(integral)]
+PredictionError = Annotated[float, Field(ge=0, le=10)]
+
+
+class BatchOptions(Config):
+    """Options of all policies that start and end batches at once."""
 
     release: Literal["batch", "own"] = Field(
         "batch", description="answers go out at the batch's end, or at their own last token"
     )
     pad: bool = Field(True, description="finished sequences keep costing until the batch ends")
-    max_delay_ms: Annotated[float, Field(ge=0)] | None = Field(
+
+
+class StaticOptions(BatchOptions):
+    """Options of ``static``; what is None is its kin's and changes nothing here."""
+
+    max_delay_ms: Delay | None = Field(
         None, description="of dynamic; static waits for a full batch"
     )
+    bins: Bins | None = Field(None, description="of binned")
+    prediction_error: PredictionError | None = Field(None, description="of binned")
 
 
-class DynamicOptions(Config):
-    """Options of ``dynamic``."""
+class DynamicOptions(BatchOptions):
+    """Options of ``dynamic``; what is None is its kin's and changes nothing here."""
 
-    max_delay_ms: Annotated[float, Field(ge=0)] = Field(
+    max_delay_ms: Delay = Field(
         0.0, description="longest wait of a short batch; 0 starts at once, .inf is static"
     )
-    release: Literal["batch", "own"] = Field("batch", description="as under static")
-    pad: bool = Field(True, description="as under static")
+    bins: Bins | None = Field(None, description="of binned")
+    prediction_error: PredictionError | None = Field(None, description="of binned")
+
+
+class BinnedOptions(BatchOptions):
+    """Options of ``binned``."""
+
+    bins: Bins = Field(4, description="classes of predicted length, equally many requests in each")
+    prediction_error: PredictionError = Field(
+        0.0, description="of the predicted lengths; 0 knows them, 0.5 is off by a factor of 1.6"
+    )
+    max_delay_ms: Delay = Field(0.0, description="as under dynamic, for each class")
 
 
 class ContinuousOptions(Config):
@@ -298,7 +380,7 @@ class ContinuousOptions(Config):
     prefill: Literal["mixed", "separate"] = Field(
         "mixed", description="prompts are prefilled beside decoding, or in iterations of their own"
     )
-    max_batched_tokens: Count | None = Field(
+    max_batched_tokens: Annotated[Count, Field(le=MOST_KV_TOKENS)] | None = Field(
         None, description="most tokens an iteration handles; unlimited if left out"
     )
 
@@ -306,10 +388,13 @@ class ContinuousOptions(Config):
 class PolicyEntry(OneOf):
     """One policy: its name, or its name with options."""
 
-    words = ("static", "dynamic", "continuous")
+    words = ("static", "dynamic", "binned", "continuous")
 
     static: StaticOptions | None = Field(None, description="full batches start and end together")
     dynamic: DynamicOptions | None = Field(None, description="batches may start short")
+    binned: BinnedOptions | None = Field(
+        None, description="dynamic among requests of like predicted length"
+    )
     continuous: ContinuousOptions | None = Field(
         None, description="a free slot is refilled at once"
     )
@@ -324,11 +409,9 @@ class PolicyEntry(OneOf):
         return data
 
     @property
-    def name(self) -> Literal["static", "dynamic", "continuous"]:
+    def name(self) -> str:
         """Which policy it is."""
-        if self.static is not None:
-            return "static"
-        return "dynamic" if self.dynamic is not None else "continuous"
+        return next(name for name in self.choices() if getattr(self, name) is not None)
 
 
 Objective = Annotated[float, Field(gt=0, le=MOST_OBJECTIVE_S, allow_inf_nan=False)]

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from slotwise_sim import simulate
+from slotwise_sim import (
+    Binned,
+    Continuous,
+    Cost,
+    Dynamic,
+    Memory,
+    Policy,
+    Static,
+    Step,
+    Workload,
+    simulate,
+)
+from slotwise_sim.backlog import backlog
 from slotwise_sim.lengths import in_order_gain
-from slotwise_sim.metrics import Figures, figures
-from slotwise_sim.policies import Continuous, Cost, Policy
+from slotwise_sim.metrics import Figures
 from slotwise_sim.replicate import resample
-from slotwise_sim.workload import Workload, at_load
-from slotwise_workflows.compare.capacity import in_order_of_service
+from slotwise_sim.workload import all_at_once, at_load
+from slotwise_workflows.compare.capacity import as_served
+from slotwise_workflows.simulation import measure, with_predictions
 from slotwise_workflows.sweep.points import Point
 
 
@@ -23,16 +35,20 @@ class Scenario:
 
     Attributes:
         workload: The traffic at load 1.
-        cost: What a token costs; the same for all policies.
+        cost: What tokens or iterations cost; the same for all policies.
         replicas: Servers behind a round-robin balancer, each with the point's slots.
         run: Requests drawn together when the traffic is resampled, see
             `slotwise_sim.replicate.run_length`; found once, since it is the workload's.
+        memory: KV memory of each server; None never limits.
+        prediction_errors: How far the lengths that a binned policy goes by are off, by its name.
     """
 
     workload: Workload
     cost: Cost
     replicas: int
     run: int
+    memory: Memory | None = None
+    prediction_errors: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +73,8 @@ class Row:
         utilisation: Requests offered per second over what this policy can sustain on these slots;
             above 1 the server is overloaded, and its times grow with the length of the replay.
             None where all requests arrive at once.
-        gain: What this policy can sustain over what a batch-at-once server can, same slots and
-            cost; 1 for the batch-at-once policies. None with fewer requests than slots.
+        gain: What this policy can sustain over what batches in order of arrival can, same slots
+            and cost: the first static or dynamic policy. None with fewer requests than slots.
         latency_ratio: The baseline's mean latency over this one's; the baseline is the first
             batch-at-once policy, or the first policy where there is none.
     """
@@ -94,13 +110,36 @@ def run_point(scenario: Scenario, point: Point) -> tuple[Row, ...]:
     """
     rng = np.random.default_rng(point.seed)
     traffic = at_load(resample(scenario.workload, rng, run=scenario.run), point.load)
-    cost, replicas = scenario.cost, scenario.replicas
-    capacity_gain = _capacity_gain(traffic, point.slots, replicas)
-    busy = _busy_share(traffic, cost, point.slots * replicas)
-    measured = {
-        name: figures(simulate(traffic, policy, cost, slots=point.slots, replicas=replicas))
+    seen = {
+        name: with_predictions(traffic, scenario.prediction_errors.get(name, 0.0), point.seed)
+        if isinstance(policy, Binned)
+        else traffic
         for name, policy in point.policies
     }
+    measured = {
+        name: measure(
+            simulate(
+                seen[name],
+                policy,
+                scenario.cost,
+                slots=point.slots,
+                replicas=scenario.replicas,
+                memory=scenario.memory,
+            )
+        )
+        for name, policy in point.policies
+    }
+    sustainable_per_s = {
+        name: _sustainable_per_s(seen[name], policy, scenario, point.slots)
+        for name, policy in point.policies
+    }
+    in_batches = [name for name, p in point.policies if isinstance(p, Static | Dynamic)]
+    reference_per_s = (
+        sustainable_per_s[in_batches[0]]
+        if in_batches
+        else _sustainable_per_s(traffic, Static(), scenario, point.slots)
+    )
+    offered_per_s = _offered_per_s(traffic)
     base_latency_s = measured[baseline(point.policies)]["latency_s"]["mean"]
     return tuple(
         _row(
@@ -108,11 +147,11 @@ def run_point(scenario: Scenario, point: Point) -> tuple[Row, ...]:
             name,
             len(traffic),
             measured[name],
-            utilisation=_utilisation(policy, busy, capacity_gain),
-            gain=capacity_gain if isinstance(policy, Continuous) else _one(capacity_gain),
+            utilisation=_ratio(offered_per_s, sustainable_per_s[name]),
+            gain=_ratio(sustainable_per_s[name], reference_per_s),
             base_latency_s=base_latency_s,
         )
-        for name, policy in point.policies
+        for name, _ in point.policies
     )
 
 
@@ -159,35 +198,43 @@ def baseline(policies: Sequence[tuple[str, Policy]]) -> str:
     return (batching or [policies[0][0]])[0]
 
 
-def _capacity_gain(workload: Workload, slots: int, replicas: int) -> float | None:
-    """Sustained requests per second, continuous over batch-at-once, in order of arrival.
+def _sustainable_per_s(
+    traffic: Workload, policy: Policy, scenario: Scenario, slots: int
+) -> float | None:
+    """Requests per second that a policy serves while work always waits, all replicas together.
 
-    Every replica sees every ``replicas``-th request and forms its batches of those.
+    Under a cost per token continuous batching keeps every slot busy, and batches in order of
+    arrival hold every slot for the longest of its batch: `in_order_gain` times as long. What has
+    no such form is simulated: `slotwise_sim.backlog`.
+
+    Returns:
+        None where there are fewer requests than slots, unless slots / service time needs none.
     """
-    if len(workload) < slots * replicas:
+    cost, replicas = scenario.cost, scenario.replicas
+    fills = len(traffic) >= slots * replicas
+    if isinstance(cost, Step) or isinstance(policy, Binned):
+        if not fills:
+            return None
+        served = as_served(all_at_once(traffic), replicas)
+        one = backlog(served, policy, cost, slots=slots, memory=scenario.memory)
+        return replicas * one.per_s
+    busy_per_s = slots * replicas / (float(traffic.output_tokens.mean()) * cost.ms_per_token / 1000)
+    if isinstance(policy, Continuous):
+        return busy_per_s
+    if not fills:
         return None
-    tokens = workload.output_tokens[np.argsort(workload.arrival_s, kind="stable")]
-    return in_order_gain(in_order_of_service(tokens, replicas), slots)
+    tokens = as_served(all_at_once(traffic), replicas).output_tokens
+    return busy_per_s / in_order_gain(tokens, slots)
 
 
-def _busy_share(workload: Workload, cost: Cost, slots: int) -> float | None:
-    """Slot-seconds asked for per slot-second there is; None without a span of arrivals.
+def _offered_per_s(traffic: Workload) -> float | None:
+    """Requests that arrive per second; None without a span of arrivals.
 
     n requests span n - 1 gaps, so the rate is (n - 1) over the span.
     """
-    span_s = float(np.ptp(workload.arrival_s))
-    if span_s == 0:
-        return None
-    rate_per_s = (len(workload) - 1) / span_s
-    return rate_per_s * float(workload.output_tokens.mean()) * cost.ms_per_token / 1000 / slots
+    span_s = float(np.ptp(traffic.arrival_s))
+    return None if span_s == 0 else (len(traffic) - 1) / span_s
 
 
-def _utilisation(policy: Policy, busy_share: float | None, gain: float | None) -> float | None:
-    """Batch-at-once spends ``gain`` times the slot-time on the same requests."""
-    if busy_share is None or isinstance(policy, Continuous):
-        return busy_share
-    return None if gain is None else busy_share * gain
-
-
-def _one(gain: float | None) -> float | None:
-    return None if gain is None else 1.0
+def _ratio(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or whole is None else part / whole

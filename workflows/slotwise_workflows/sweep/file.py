@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from slotwise_sim.policies import Cost, Policy
+from slotwise_sim import Memory, Policy
 from slotwise_workflows.config import (
     WorkloadFile,
     to_cost,
+    to_memory,
     to_policies,
+    to_prediction_errors,
     to_server,
+    unlimited_memory,
     without_effect,
 )
-from slotwise_workflows.simulation import build_workload
+from slotwise_workflows.costs import StatedCost
+from slotwise_workflows.requests import build_workload
 from slotwise_workflows.sweep.points import OnProgress, Point, points
 from slotwise_workflows.sweep.run import Engine, Sweep, sweep
 
@@ -25,14 +29,18 @@ class Plan:
     Attributes:
         grid: Its points.
         policies: What is compared, by name.
-        cost: What a token costs.
+        cost: What tokens or iterations cost, and who says so.
+        memory: KV memory of each server; None never limits.
+        prediction_errors: How far the lengths that a binned policy goes by are off, by its name.
         replicas: Servers behind the balancer.
         seed: The run's seed.
     """
 
     grid: tuple[Point, ...]
     policies: Mapping[str, Policy]
-    cost: Cost
+    cost: StatedCost
+    memory: Memory | None
+    prediction_errors: Mapping[str, float]
     replicas: int
     seed: int
 
@@ -48,7 +56,7 @@ def plan_sweep(workload_file: WorkloadFile, *, seed: int = 0) -> Plan:
         What `sweep_file` runs.
 
     Raises:
-        ConfigError: The file asks for a cost or balancer that this version does not simulate.
+        ConfigError: The file tells no cost, or one or a balancer that cannot be simulated.
     """
     grid = workload_file.sweep
     policies = to_policies(workload_file)
@@ -56,6 +64,8 @@ def plan_sweep(workload_file: WorkloadFile, *, seed: int = 0) -> Plan:
         grid=points(grid.slots, grid.load, policies, grid.replications, seed=seed),
         policies=policies,
         cost=to_cost(workload_file),
+        memory=to_memory(workload_file),
+        prediction_errors=to_prediction_errors(workload_file),
         replicas=_replicas(workload_file),
         seed=seed,
     )
@@ -80,7 +90,7 @@ def sweep_file(
         The finished sweep, and what must be known about it, a sentence each.
 
     Raises:
-        InputError: The log cannot be used.
+        InputError: The log cannot be used, or a request can never run in the memory.
         MissingExtraError: Ray was asked for and is not installed.
         EndpointError: The Ray cluster cannot be reached.
     """
@@ -88,12 +98,15 @@ def sweep_file(
     done = sweep(
         workload,
         plan.grid,
-        plan.cost,
+        plan.cost.cost,
         engine,
         seed=plan.seed,
         replicas=plan.replicas,
+        memory=plan.memory,
+        prediction_errors=plan.prediction_errors,
         on_progress=on_progress,
     )
+    notes += unlimited_memory(workload_file, plan.cost)
     return done, notes + without_effect(workload_file)
 
 

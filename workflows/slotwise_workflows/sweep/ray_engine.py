@@ -19,6 +19,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from importlib.metadata import version
 from typing import Any
 
@@ -234,9 +235,8 @@ def _knock(address: str) -> None:
 
 
 def _bytes_of(workload: Workload) -> int:
-    caps = 0 if workload.max_tokens is None else workload.max_tokens.nbytes
-    columns = (workload.arrival_s, workload.output_tokens, workload.prompt_tokens)
-    return caps + sum(column.nbytes for column in columns)
+    columns = (getattr(workload, field.name) for field in fields(workload))
+    return sum(column.nbytes for column in columns if column is not None)
 
 
 def _unreachable(address: str | None, error: Exception) -> SlotwiseError:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import polars as pl
 
-from slotwise_sim.policies import Cost
+from slotwise_sim import Cost, Memory, Workload
 from slotwise_sim.replicate import run_length
-from slotwise_sim.workload import Workload
+from slotwise_workflows.costs import CostRecord, StatedCost
 from slotwise_workflows.sweep.evaluate import Scenario, baseline
 from slotwise_workflows.sweep.local import run_local
 from slotwise_workflows.sweep.points import OnProgress, Point
@@ -88,6 +88,8 @@ def sweep(
     *,
     seed: int,
     replicas: int = 1,
+    memory: Memory | None = None,
+    prediction_errors: Mapping[str, float] | None = None,
     on_progress: OnProgress | None = None,
 ) -> Sweep:
     """Evaluate every point of the grid.
@@ -97,10 +99,13 @@ def sweep(
     Args:
         workload: The traffic at load 1.
         grid: What `slotwise_workflows.sweep.points.points` laid out.
-        cost: What a token costs.
+        cost: What tokens or iterations cost.
         engine: Where to evaluate.
         seed: The seed the grid was laid out with.
         replicas: Servers behind a round-robin balancer, each with the point's slots.
+        memory: KV memory of each server; None never limits.
+        prediction_errors: How far the lengths that a binned policy goes by are off, by its name;
+            none are where that is not told.
         on_progress: Told how many points are done, of how many.
 
     Returns:
@@ -111,7 +116,8 @@ def sweep(
         EndpointError: The Ray cluster cannot be reached.
         SlotwiseError: A Ray task failed for good.
     """
-    scenario = Scenario(workload, cost, replicas, run_length(workload))
+    run = run_length(workload)
+    scenario = Scenario(workload, cost, replicas, run, memory, prediction_errors or {})
     told = on_progress or _ignore
     if engine.name == "ray":
         rows = run_ray(
@@ -122,12 +128,14 @@ def sweep(
     return Sweep(engine.name, tuple(grid), seed, table(rows, grid))
 
 
-def report(done: Sweep) -> SweepReport:
-    """The sweep as ``sweep --json`` says it."""
+def report(done: Sweep, cost: StatedCost, memory: Memory | None = None) -> SweepReport:
+    """The sweep as ``sweep --json`` says it, with what it was replayed at."""
     return SweepReport(
         engine=done.engine,
         points=len(done.grid),
         seed=done.seed,
+        cost=CostRecord.of(cost),
+        memory=memory,
         baseline=baseline(done.grid[0].policies),
         rows=summary(done.frame),
     )

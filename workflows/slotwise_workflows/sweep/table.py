@@ -11,7 +11,9 @@ from typing import Literal
 import polars as pl
 from pydantic import ConfigDict, Field
 
+from slotwise_sim.memory import Memory
 from slotwise_sim.replicate import interval
+from slotwise_workflows.costs import CostRecord, StatedCost
 from slotwise_workflows.result import Estimate, Record
 from slotwise_workflows.sweep.evaluate import Row
 from slotwise_workflows.sweep.points import Point
@@ -40,7 +42,8 @@ class SweepRow(Record):
     replications: int
     requests: int = Field(description="of one replication")
     gain: Estimate | None = Field(
-        description="sustainable requests per second over batch-at-once; null below one batch"
+        description="sustainable requests per second over batches in order of arrival; null below "
+        "one batch"
     )
     latency_ratio: Estimate = Field(description="the baseline's mean latency over this one's")
     latency_mean_s: Estimate
@@ -63,6 +66,8 @@ class SweepReport(Record):
     engine: Literal["local", "ray"]
     points: int = Field(description="paired comparisons run: slots x load x replications")
     seed: int
+    cost: CostRecord
+    memory: Memory | None = Field(description="of one server; null where it limits nothing")
     baseline: str = Field(description="the policy that latency_ratio compares with")
     rows: list[SweepRow]
 
@@ -99,10 +104,14 @@ def table(rows: Iterable[Row], grid: Sequence[Point]) -> pl.DataFrame:
     return pl.DataFrame([dataclasses.astuple(found[key]) for key in wanted], COLUMNS, orient="row")
 
 
-def parquet(frame: pl.DataFrame) -> bytes:
-    """The table as the bytes of ``sweep.parquet``: the same table, the same bytes."""
+def parquet(frame: pl.DataFrame, cost: StatedCost) -> bytes:
+    """The table as the bytes of ``sweep.parquet``: the same table, the same bytes.
+
+    The file's metadata say what the cost is and where it comes from, as ``sweep --json`` does.
+    """
     file = io.BytesIO()
-    frame.write_parquet(file, compression="zstd", metadata={"schema": SCHEMA})
+    metadata = {"schema": SCHEMA, "cost": CostRecord.of(cost).model_dump_json()}
+    frame.write_parquet(file, compression="zstd", metadata=metadata)
     return file.getvalue()
 
 

@@ -126,7 +126,11 @@ class Traffic:
         return self.table.height
 
     def workload(self) -> Workload:
-        """The requests as arrays for the simulator; without arrivals all arrive at once."""
+        """The requests as arrays for the simulator; without arrivals all arrive at once.
+
+        Caps are there where every request tells its own. A request that tells of no cached tokens
+        had none; of one that tells of more than its prompt, the prompt counts.
+        """
         tokens = self.table["gen_ai.usage.output_tokens"].to_numpy().astype(np.int64)
         prompt = self.table["gen_ai.usage.input_tokens"].fill_null(0).to_numpy().astype(np.int64)
         if self.clock is None:
@@ -136,7 +140,9 @@ class Traffic:
             arrival_s = (start - (start.min() if self.origin == "first" else 0)) / 1e9
         cap = self.table["gen_ai.request.max_tokens"]
         max_tokens = None if cap.null_count() else cap.to_numpy().astype(np.int64)
-        return Workload(arrival_s, tokens, prompt, max_tokens)
+        told = self.table["gen_ai.usage.cache_read.input_tokens"].fill_null(0).to_numpy()
+        cached = np.clip(told.astype(np.int64), 0, prompt)
+        return Workload(arrival_s, tokens, prompt, max_tokens, cached if cached.any() else None)
 
 
 def made_traffic(workload: Workload, *, format_id: str, origin: Origin = "first") -> Traffic:

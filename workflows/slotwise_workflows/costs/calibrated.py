@@ -1,0 +1,30 @@
+"""A step cost that was fitted to measurements, as a stated cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from slotwise_workflows.costs.stated import StatedCost
+
+
+def calibrated_cost(path: Path, name: str) -> StatedCost:
+    """What `slotwise calibrate` wrote into a file.
+
+    Args:
+        path: The file.
+        name: What it is called wherever the cost is shown.
+
+    Raises:
+        InputError: There is no such file, or it is no calibration.
+    """
+    from slotwise_workflows.calibrate.file import read_calibration  # brings what reads logs
+
+    found = read_calibration(path)
+    return StatedCost(
+        cost=found.step(),
+        kind="calibration",
+        name=name,
+        source=found.source,
+        quality=found.quality,
+        kv_tokens=found.kv_tokens,
+    )

@@ -1,0 +1,35 @@
+"""A stated cost as the machine-readable results hold it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from slotwise_workflows.costs.stated import CostKind, StatedCost
+
+
+class CostRecord(BaseModel):
+    """What tokens or iterations cost, and where that comes from."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    kind: CostKind
+    name: str = Field(description="of the preset, or of the calibration's file; else empty")
+    source: str
+    quality: str = Field(description="published or derived, errors, what is left out")
+    kv_tokens: int | None = Field(description="what that server's KV cache held, if told")
+    values: dict[str, Any] = Field(description="the terms, in milliseconds")
+
+    @classmethod
+    def of(cls, stated: StatedCost) -> CostRecord:
+        """The record of a stated cost."""
+        return cls(
+            kind=stated.kind,
+            name=stated.name,
+            source=stated.source,
+            quality=stated.quality,
+            kv_tokens=stated.kv_tokens,
+            values=asdict(stated.cost),
+        )

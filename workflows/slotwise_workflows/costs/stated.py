@@ -1,0 +1,37 @@
+"""A cost together with who says so and how good it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from slotwise_sim.costs import Cost
+
+CostKind = Literal["ms_per_token", "step", "preset", "calibration"]
+
+
+@dataclass(frozen=True, slots=True)
+class StatedCost:
+    """What tokens or iterations cost, and where that comes from.
+
+    Attributes:
+        cost: As the simulator takes it.
+        kind: How it was stated; the key under ``server.cost``.
+        name: Of the preset, or the calibration's file as it was named; else empty.
+        source: Who measured or published it.
+        quality: How good it is: published or derived, errors, what is left out.
+        kv_tokens: What that server's KV cache held, where the source tells; limits nothing by
+            itself.
+    """
+
+    cost: Cost
+    kind: CostKind
+    name: str
+    source: str
+    quality: str
+    kv_tokens: int | None
+
+
+def by_the_user(cost: Cost, kind: CostKind) -> StatedCost:
+    """A cost that the user wrote down, which nobody has checked."""
+    return StatedCost(cost, kind, "", "stated by the user", "not checked against a server", None)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from slotwise_cli import options
 from slotwise_cli.console import Console, choose_language
-from slotwise_workflows.errors import NOT_ENOUGH_DATA, UsageError
+from slotwise_workflows.errors import NOT_ENOUGH_DATA, ConfigError, UsageError
 
 if TYPE_CHECKING:
     from slotwise_workflows.config import WorkloadFile
+    from slotwise_workflows.costs import StatedCost
     from slotwise_workflows.given import Given
     from slotwise_workflows.report import Branding
     from slotwise_workflows.traffic import ReadOptions, Traffic
@@ -25,6 +27,8 @@ def diagnose(
     workload: options.WorkloadIfAny = None,
     slots: options.Slots = None,
     ms_per_token: options.MsPerToken = None,
+    preset: options.Preset = None,
+    calibration: options.Calibration = None,
     replicas: options.Replicas = None,
     max_delay_ms: options.MaxDelayMs = None,
     serving: options.Serving = None,
@@ -75,6 +79,7 @@ def diagnose(
         file,
         slots=slots,
         ms_per_token=ms_per_token,
+        cost=_step_cost(ms_per_token, preset, calibration),
         replicas=replicas,
         max_delay_ms=max_delay_ms,
         serving=serving,
@@ -170,7 +175,39 @@ def _given(file: WorkloadFile | None, **options: Any) -> Given:
     if delay is not None and not delay >= 0:  # "nan" is a number to the command line
         raise UsageError(f"--max-delay-ms must be a number from 0, or inf, not {delay}")
     said = {name: value for name, value in options.items() if value is not None}
+    if said.keys() & {"ms_per_token", "cost"}:  # one cost takes the place of any other
+        said = {"ms_per_token": None, "cost": None, **said}
     return replace(to_given(file) if file is not None else Given(), **said)
+
+
+def _step_cost(
+    ms_per_token: float | None, preset: str | None, calibration: Path | None
+) -> StatedCost | None:
+    """The step cost that an option names; at most one option says what tokens cost."""
+    told = {
+        "--ms-per-token": ms_per_token,
+        "--preset": preset,
+        "--calibration": calibration,
+    }
+    named = [option for option, value in told.items() if value is not None]
+    if len(named) > 1:
+        raise UsageError(
+            f"{' and '.join(named)} exclude each other",
+            why="each says what tokens cost",
+            hint="Give one of them",
+        )
+    if preset is not None:
+        from slotwise_workflows.costs import find_preset
+
+        try:
+            return find_preset(preset).stated()
+        except ConfigError as error:
+            raise UsageError(f"--preset: {error.what}", why=error.why, hint=error.hint) from None
+    if calibration is not None:
+        from slotwise_workflows.costs.calibrated import calibrated_cost
+
+        return calibrated_cost(calibration, str(calibration))
+    return None
 
 
 def _in_force(
@@ -183,9 +220,10 @@ def _in_force(
 ) -> dict[str, Any]:
     """Every setting, as provenance keeps it."""
     from slotwise_workflows.config import resolved
+    from slotwise_workflows.costs import CostRecord
 
     settings: dict[str, Any] = {
-        "server": asdict(given),
+        "server": {**asdict(given), "cost": given.cost and CostRecord.of(given.cost).model_dump()},
         "reading": {**asdict(reading), "map": dict(reading.map)},
         "report": {"language": language, "formats": formats, **asdict(branding)},
     }

@@ -116,6 +116,22 @@ MsPerToken = Annotated[
     float | None,
     typer.Option("--ms-per-token", metavar="MS", help="Time one output token takes."),
 ]
+Preset = Annotated[
+    str | None,
+    typer.Option(
+        "--preset",
+        metavar="NAME",
+        help="A published step cost, in place of --ms-per-token; `config presets` lists them.",
+    ),
+]
+Calibration = Annotated[
+    Path | None,
+    typer.Option(
+        "--calibration",
+        metavar="FILE",
+        help="A step cost that `calibrate` fitted, in place of --ms-per-token.",
+    ),
+]
 Replicas = Annotated[
     int | None,
     typer.Option(

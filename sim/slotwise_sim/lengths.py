@@ -224,16 +224,43 @@ def in_order_gain_interval(
         ValueError: As `in_order_gain`.
     """
     held, worked = _held_and_worked(tokens, slots)
+    return gain_interval(held, worked, slots, rng, resamples, block=slots, low=1.0)
+
+
+def gain_interval(
+    held: Floats,
+    worked: Floats,
+    slots: int,
+    rng: np.random.Generator,
+    resamples: int = 200,
+    *,
+    block: int,
+    low: float,
+) -> tuple[float, float, float]:
+    """A gain as the ratio of two sums over the same rows, with its 95 % interval.
+
+    Args:
+        held: What each row takes in batches of ``slots``, in order of time, shape (rows,).
+        worked: What it takes when slots are refilled, shape (rows,).
+        slots: Requests of a batch; the gain cannot be higher.
+        rng: Source of randomness.
+        resamples: Resampled records.
+        block: Rows that at least are drawn together, because they depend on each other.
+        low: The gain cannot be lower.
+
+    Returns:
+        ``(estimate, low, high)``.
+    """
     estimate = float(held.sum() / worked.sum())
     per_cell = -(-len(held) // MOST_CELLS)
     first = np.arange(0, len(held), per_cell)
     sums = np.stack([np.add.reduceat(held, first), np.add.reduceat(worked, first)], axis=1)
     contribution = (sums[:, 0] - estimate * sums[:, 1]) / np.diff(first, append=len(held))
-    block = min(len(first), max(block_length(contribution), -(-slots // per_cell)))
+    block = min(len(first), max(block_length(contribution), -(-block // per_cell)))
     resampled = resampled_counts(len(first), block, resamples, rng) @ sums
     gains = resampled[:, 0] / resampled[:, 1]
-    parts = len(tokens) / (block * per_cell + slots - 1)
-    return (estimate, *interval(estimate, gains, parts, low=1.0, high=float(slots)))
+    parts = (len(held) + slots - 1) / (block * per_cell + slots - 1)
+    return (estimate, *interval(estimate, gains, parts, low=low, high=float(slots)))
 
 
 def _held_and_worked(tokens: Ints, slots: int) -> tuple[Floats, Floats]:

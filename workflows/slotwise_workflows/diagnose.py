@@ -16,9 +16,11 @@ import polars as pl
 from slotwise_sim.lengths import gain_bound
 from slotwise_sim.lengths import histogram as length_histogram
 from slotwise_sim.metrics import figures
+from slotwise_workflows.compare.attribution import split_of_gain
 from slotwise_workflows.compare.capacity import sustainable_per_s
 from slotwise_workflows.compare.pictures import timeline, what_if
 from slotwise_workflows.compare.server import BATCH_AT_ONCE
+from slotwise_workflows.costs import CostRecord
 from slotwise_workflows.given import Given
 from slotwise_workflows.measure.inspection import inspect, prompt_figures
 from slotwise_workflows.measure.lengths import gain_bounds, histogram, length_figures, stated_slots
@@ -147,24 +149,27 @@ def _tokens(traffic: Traffic) -> int:
 def _figures(studied: Study, rng: np.random.Generator) -> dict[str, Any]:
     """Everything of a `Diagnosis` that is a figure or a picture."""
     server, evidence, replayed = studied.server, studied.evidence, studied.replayed
-    load = evidence.load
+    load, facts = evidence.load, evidence.facts
+    tokens = studied.ordered.output_tokens
     policies = {
         policy: PolicyFigures.model_validate(figures(server.run(replayed, policy)))
         for policy in POLICIES
     }
     gain = 1.0 if evidence.gain is None else evidence.gain.estimate
     capacity_per_s = (
-        sustainable_per_s(studied.tokens, server, gain) if load is None else load.capacity_per_s
+        sustainable_per_s(replayed, server, gain) if load is None else load.capacity_per_s
     )
     ordered = evidence.arrivals is not None and evidence.gain is not None
     return {
         "gain": evidence.gain,
-        "drift": _less(evidence.bound, evidence.gain) if ordered else None,
+        "drift": _less(evidence.bound, evidence.by_lengths) if ordered else None,
+        "attribution": None
+        if evidence.gain is None
+        else split_of_gain(replayed if load is None else studied.ordered, server),
         "waiting": None if load is None else load.waiting,
-        "gain_bound": gain_bounds(
-            studied.tokens, stated_slots(len(studied.tokens), server.slots), rng
-        ),
+        "gain_bound": gain_bounds(tokens, stated_slots(len(tokens), server.slots), rng),
         "idle_share": {policy: own.idle_share for policy, own in policies.items()},
+        "idle_at_full": studied.idle,
         "replay": "backlog" if load is None else "arrivals",
         "policies": policies,
         "capacity_per_s": capacity_per_s,
@@ -176,18 +181,22 @@ def _figures(studied: Study, rng: np.random.Generator) -> dict[str, Any]:
         if load is None
         else {"latency_ratio": load.latency_ratio, **load.replications},
         "what_if": what_if(
-            studied.tokens, replayed, server, None if load is None else load.rate_per_s
+            studied.ordered, replayed, server, None if load is None else load.rate_per_s
         ),
         "output_tokens": evidence.lengths,
         "prompt_tokens": prompt_figures(studied.traffic),
-        "histogram": histogram(studied.tokens),
+        "histogram": histogram(tokens),
         "arrivals": evidence.arrivals,
         "timeline": timeline(
-            replayed, server, assumed_pace=evidence.facts.ms_per_token.source == "assumed"
+            replayed,
+            server,
+            assumed_pace=facts.cost is None and facts.ms_per_token.source == "assumed",
         ),
         "slots": server.slots,
-        "slots_is_range": not evidence.facts.slots.exact,
-        "ms_per_token": server.ms_per_token,
+        "slots_is_range": not facts.slots.exact,
+        "ms_per_token": facts.ms_per_token.value if facts.cost is None else None,
+        "cost": None if facts.cost is None else CostRecord.of(facts.cost),
+        "memory": facts.memory,
     }
 
 

@@ -10,7 +10,9 @@ from typing import Generic, Literal, TypeVar
 import numpy as np
 import polars as pl
 
+from slotwise_sim.memory import Memory
 from slotwise_sim.workload import Floats
+from slotwise_workflows.costs import StatedCost
 from slotwise_workflows.given import Given
 from slotwise_workflows.measure.segments import model_column
 from slotwise_workflows.result import Source
@@ -85,9 +87,17 @@ class Range:
         return self.low == self.high
 
 
+# The strongest batch-at-once server the client could have computes no padding.
+NOT_PADDED = Known(False, "assumed", "default")
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of the server and its users, for one model's traffic."""
+    """What is known of the server and its users, for one model's traffic.
+
+    `padding`, `cost` and `memory` are never read off a log; they matter under a step cost only.
+    Where one was told, `ms_per_token` is what the log shows of the pace, and nothing rests on it.
+    """
 
     serving: Known[Literal["self_hosted", "managed_api", "unknown"]]
     batches_already: Known[bool]
@@ -98,6 +108,9 @@ class Facts:
     slots: Range
     ms_per_token: Range
     max_delay_ms: Range
+    padding: Known[bool] = NOT_PADDED
+    cost: StatedCost | None = None
+    memory: Memory | None = None
 
 
 def gather(traffic: Traffic, given: Given) -> Facts:
@@ -118,6 +131,9 @@ def gather(traffic: Traffic, given: Given) -> Facts:
         slots=_slots(traffic, given, in_flight),
         ms_per_token=_ms_per_token(traffic, given),
         max_delay_ms=_max_delay_ms(traffic, given),
+        padding=NOT_PADDED if given.pad is None else Known(given.pad, "given", "given"),
+        cost=given.cost,
+        memory=None if given.cost is None else given.memory,
     )
 
 

@@ -11,6 +11,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from slotwise_sim.attribution import Attribution
+from slotwise_sim.memory import Memory
+from slotwise_workflows.costs import CostRecord
+
 SCHEMA: Literal["slotwise/result/v1"] = "slotwise/result/v1"
 INSPECTION_SCHEMA: Literal["slotwise/inspection/v1"] = "slotwise/inspection/v1"
 
@@ -162,7 +166,7 @@ class Reason(Record):
 class Fact(Record):
     """Something the verdict rests on, where it came from and how much hangs on it."""
 
-    name: str = Field(description="serving, batches_already, mode, slots, ms_per_token, ...")
+    name: str = Field(description="serving, batches_already, mode, slots, ms_per_token, cost, ...")
     value: float | str | None
     low: float | None = None
     high: float | None = None
@@ -171,6 +175,7 @@ class Fact(Record):
     basis: str = Field(
         default="", description="catalogue code: what it was read off, e.g. latency_envelope"
     )
+    detail: str = Field(default="", description="of a cost: who says so, and how good it is")
     weight: Literal["none", "some", "decides", "unknown"] = Field(
         default="unknown", description="how much the verdict depends on it"
     )
@@ -235,12 +240,24 @@ class Diagnosis(Record):
     alternatives: list[Reason] = Field(description="where to look instead, from the same log")
     flip: list[Reason] = Field(description="the values at which the verdict changes")
     gain: Estimate | None = Field(description="capacity, continuous over batch-at-once")
-    drift: float | None = Field(description="gain_bound less the gain in order of arrival")
+    drift: float | None = Field(
+        description="gain_bound less the gain in order of arrival, both by lengths alone"
+    )
+    attribution: Attribution | None = Field(
+        default=None,
+        description="where a gain comes from, as ratios of requests per second whose product is "
+        "total, with all requests waiting; null at a fixed time per token",
+    )
     waiting: Estimate | None = Field(
         description="fall of mean latency in the busiest hour, as a share; null where not claimed"
     )
     gain_bound: dict[str, Estimate]
-    idle_share: dict[str, float]
+    idle_share: dict[str, float] = Field(description="of the replay, by policy")
+    idle_at_full: dict[str, Estimate] = Field(
+        default={},
+        description="idle share of a server that always has work, in order of arrival, by policy; "
+        "empty where the sample fills no batch",
+    )
     replay: Literal["arrivals", "backlog"] = Field(
         default="arrivals",
         description="arrivals: the busiest hour at its own times; backlog: all requests at once, "
@@ -273,7 +290,13 @@ class Diagnosis(Record):
     timeline: Timeline | None
     slots: int = Field(description="the slots that gain, policies and timeline are stated at")
     slots_is_range: bool = Field(description="true where the slots were neither given nor found")
-    ms_per_token: float
+    ms_per_token: float | None = Field(description="null under a step cost")
+    cost: CostRecord | None = Field(
+        default=None, description="the step cost; null where a token takes the same time always"
+    )
+    memory: Memory | None = Field(
+        default=None, description="KV memory of one server; null where it limits nothing"
+    )
     money: dict[str, float | str] = Field(
         default={},
         description="only from a given price: currency, server_hour, servers_now, servers_after, "

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
 from slotwise_sim import Workload
-from slotwise_sim.workload import Ints, all_at_once
-from slotwise_workflows.compare.capacity import Capacity, capacity
+from slotwise_sim.workload import all_at_once, rows_of
+from slotwise_workflows.compare.capacity import (
+    Capacity,
+    batch_tokens,
+    capacity,
+    sorted_by_length,
+)
 from slotwise_workflows.compare.load import Load, busiest_hour, shared_batches
 from slotwise_workflows.compare.server import BATCH_AT_ONCE, Server, stated_server
 from slotwise_workflows.facts import MOSTLY_TIMED, Facts, gather
 from slotwise_workflows.given import Given
 from slotwise_workflows.measure.arrivals import arrival_figures, busiest_window, inside
-from slotwise_workflows.measure.inspection import tokens_in_order
 from slotwise_workflows.measure.lengths import length_figures
 from slotwise_workflows.measure.prefixes import repeated_prefix_share
 from slotwise_workflows.measure.segments import segmentations
 from slotwise_workflows.recommend.evidence import Evidence
 from slotwise_workflows.recommend.thresholds import Thresholds
+from slotwise_workflows.requests import check_memory
+from slotwise_workflows.result import Estimate
+from slotwise_workflows.simulation import measure
 from slotwise_workflows.traffic.model import Traffic
 
 # A replay that is so many times slower than the log is not of the same server; nor is one that is
@@ -36,17 +44,19 @@ class Study:
 
     Attributes:
         traffic: The requests of one model.
-        tokens: Their output lengths in order of arrival, shape (n,).
+        ordered: All of them, in order of arrival where it is known.
         server: The setting that figures are stated at.
         replayed: The busiest hour at its own times, or all requests at once where times cannot be
             replayed.
+        idle: Idle share of the slots under full load, by policy; empty where no batch is filled.
         evidence: What the verdict rests on.
     """
 
     traffic: Traffic
-    tokens: Ints
+    ordered: Workload
     server: Server
     replayed: Workload
+    idle: Mapping[str, Estimate]
     evidence: Evidence
 
 
@@ -58,40 +68,52 @@ def study(traffic: Traffic, given: Given, thresholds: Thresholds, seed: int) -> 
         given: What the user told about the server.
         thresholds: Where one verdict ends and the next begins.
         seed: Of the bootstrap and of the resampled traffic.
+
+    Raises:
+        InputError: A request can never run in the memory told.
+        ConfigError: At the step cost told, no request takes any time.
     """
     rng = np.random.default_rng(seed)
     facts = gather(traffic, given)
-    tokens = tokens_in_order(traffic)
+    server = stated_server(facts, given)
     workload = traffic.workload()
-    found = capacity(tokens, facts, in_order=traffic.clock is not None, rng=rng)
+    if server.memory is not None:
+        check_memory(workload, server.memory, traffic)
+    ordered = all_at_once(workload)
+    measure(server.run(ordered, "continuous"))  # raises where no request takes any time
+    found = capacity(ordered, server, facts, in_order=traffic.clock is not None, rng=rng)
     objectives = _objectives(given)
+    worth_it = thresholds.waiting_adopt
     load = (
-        busiest_hour(workload, facts, found.by_slots, objectives, thresholds.waiting_adopt, rng)
+        busiest_hour(workload, server, facts, found.by_slots, objectives, worth_it, rng)
         if found is not None and _replayable(traffic, facts)
         else None
     )
     contradicted = None if load is None else _contradiction(traffic, workload, load)
     if contradicted is not None:
         load = None  # it is not this server whose users wait
+    replayed = _backlog(traffic, ordered, rng) if load is None else load.requests
+    evidence = _evidence(
+        traffic, ordered, facts, found, load, contradicted, objectives, thresholds, rng
+    )
+    if found is not None and facts.mode.value == "offline":
+        by_length = sorted_by_length(replayed, server, *rng.spawn(1))
+        evidence = replace(evidence, if_sorted=by_length)
     return Study(
         traffic=traffic,
-        tokens=tokens,
-        server=stated_server(facts),
-        replayed=_backlog(traffic, workload, rng) if load is None else load.requests,
-        evidence=_evidence(
-            traffic, tokens, facts, found, load, contradicted, objectives, thresholds, rng
-        ),
+        ordered=ordered,
+        server=server,
+        replayed=replayed,
+        idle={} if found is None else found.idle,
+        evidence=evidence,
     )
 
 
-def _backlog(traffic: Traffic, workload: Workload, rng: np.random.Generator) -> Workload:
+def _backlog(traffic: Traffic, ordered: Workload, rng: np.random.Generator) -> Workload:
     """All requests at once: in order of arrival, or drawn at random where no order is known."""
     if traffic.clock is not None:
-        return all_at_once(workload)
-    drawn = rng.permutation(len(workload))
-    return Workload(
-        np.zeros(len(workload)), workload.output_tokens[drawn], workload.prompt_tokens[drawn]
-    )
+        return ordered
+    return rows_of(ordered, rng.permutation(len(ordered)))
 
 
 def _replayable(traffic: Traffic, facts: Facts) -> bool:
@@ -130,7 +152,7 @@ def _objectives(given: Given) -> dict[str, float]:
 
 def _evidence(
     traffic: Traffic,
-    tokens: Ints,
+    ordered: Workload,
     facts: Facts,
     found: Capacity | None,
     load: Load | None,
@@ -144,9 +166,12 @@ def _evidence(
     return Evidence(
         requests=len(traffic),
         facts=facts,
-        lengths=length_figures(tokens),
+        lengths=length_figures(ordered.output_tokens),
         gain=None if found is None else found.gain,
         gain_by_slots={} if found is None else found.by_slots,
+        by_lengths=None if found is None else found.by_lengths,
+        by_padding={} if found is None else found.by_padding,
+        even=1.0 if found is None else found.even,
         bound=None if found is None else found.bound,
         overlapped=None if facts.in_flight is None else facts.in_flight > 1,
         shared=(
@@ -160,9 +185,12 @@ def _evidence(
         segments=segmentations(traffic, rng),
         prefix_share=repeated_prefix_share(traffic),
         prompt_mean=float(prompts.to_numpy().mean()) if len(prompts) else None,
+        batch_tokens=batch_tokens(ordered, int(facts.slots.value)),
+        prompts_unknown=1 - len(prompts) / len(traffic),
         flags=traffic.flags,
         truncated_share=float(traffic.table["truncated"].sum()) / len(traffic),
         bench=traffic.bench,
         verified=traffic.verified,
         objectives=objectives,
+        if_sorted=None,
     )

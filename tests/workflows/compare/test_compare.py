@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slotwise_sim import Workload
+from slotwise_sim import PerToken, Workload
 from slotwise_sim.article import article_workload
 from slotwise_sim.metrics import percentile
-from slotwise_sim.workload import all_at_once
-from slotwise_workflows.compare.capacity import capacity, sustainable_per_s
+from slotwise_sim.workload import Ints, all_at_once
+from slotwise_workflows.compare.capacity import Capacity, capacity, sustainable_per_s
 from slotwise_workflows.compare.load import Load, busiest_hour, shared_batches
 from slotwise_workflows.compare.pictures import timeline, what_if
 from slotwise_workflows.compare.server import Server, possible_servers, stated_server
@@ -22,7 +22,7 @@ from slotwise_workflows.facts import Facts, Range, gather
 from slotwise_workflows.given import Given
 from slotwise_workflows.traffic.model import made_traffic
 
-ARTICLE = Server(slots=8, replicas=1, ms_per_token=8.0, max_delay_ms=0.0)
+ARTICLE = Server(slots=8, replicas=1, cost=PerToken(8.0), max_delay_ms=0.0)
 
 
 def facts(**given: Any) -> Facts:
@@ -33,9 +33,22 @@ def described(**changes: Any) -> Facts:
     return facts(**({"slots": 8, "ms_per_token": 8.0, "replicas": 1, "mode": "online"} | changes))
 
 
+def stated(known: Facts) -> Server:
+    return stated_server(known, Given())
+
+
+def waiting(tokens: Ints) -> Workload:
+    return Workload(np.zeros(len(tokens)), tokens, np.zeros(len(tokens), dtype=np.int64))
+
+
+def found(tokens: Ints, known: Facts, seed: int = 1) -> Capacity | None:
+    rng = np.random.default_rng(seed)
+    return capacity(waiting(tokens), stated(known), known, in_order=True, rng=rng)
+
+
 def test_what_each_policy_can_sustain() -> None:
     """The article's lengths: continuous 5.1/s and static 1.8/s by its measured idle shares."""
-    per_s = sustainable_per_s(article_workload().output_tokens, ARTICLE, 2.85)
+    per_s = sustainable_per_s(article_workload(), ARTICLE, 2.85)
     mean = float(article_workload().output_tokens.mean())
     assert per_s["continuous"] == pytest.approx(8 / (mean * 0.008))
     assert per_s["dynamic"] == pytest.approx(per_s["continuous"] / 2.85)
@@ -45,53 +58,51 @@ def test_what_each_policy_can_sustain() -> None:
 def test_a_backlogged_server_reaches_what_it_can_sustain() -> None:
     rng = np.random.default_rng(5)
     tokens = rng.integers(40, 1000, 40_000)
-    backlog = Workload(np.zeros(40_000), tokens, np.zeros(40_000, dtype=np.int64))
-    found = capacity(tokens, described(), in_order=True, rng=rng)
-    assert found is not None
-    sustained = sustainable_per_s(tokens, ARTICLE, found.gain.estimate)
+    backlog = waiting(tokens)
+    own = found(tokens, described())
+    assert own is not None
+    sustained = sustainable_per_s(backlog, ARTICLE, own.gain.estimate)
     for policy in ("dynamic", "continuous"):
         makespan = float(ARTICLE.run(backlog, policy).end_s.max())
         assert 40_000 / makespan == pytest.approx(sustained[policy], rel=0.01)
 
 
 def test_the_gain_carries_the_assumed_slots() -> None:
-    tokens = article_workload().output_tokens
-    found = capacity(tokens, facts(), in_order=True, rng=np.random.default_rng(1))
-    assert found is not None
-    few, stated, many = (found.by_slots[slots] for slots in (4, 8, 64))
-    assert few.estimate < stated.estimate == found.gain.estimate < many.estimate
-    assert found.gain.low == few.low
-    assert found.gain.high == many.high
+    own = found(article_workload().output_tokens, facts())
+    assert own is not None
+    few, eight, many = (own.by_slots[slots] for slots in (4, 8, 64))
+    assert few.estimate < eight.estimate == own.gain.estimate < many.estimate
+    assert own.gain.low == few.low
+    assert own.gain.high == many.high
 
 
 def test_replicas_form_batches_of_every_nth_request() -> None:
     """Short and long in turns: two servers behind round robin each see equal lengths."""
     tokens = np.tile([10, 500], 200)
-    two = capacity(tokens, described(replicas=2), in_order=True, rng=np.random.default_rng(1))
+    two = found(tokens, described(replicas=2))
     assert two is not None
     assert two.gain.estimate == pytest.approx(1.0, abs=0.06)  # but for the seam between the two
     assert two.bound.estimate == pytest.approx(1.95, abs=0.02)
 
 
 def test_a_sample_smaller_than_a_batch_has_no_capacity() -> None:
-    tokens = np.array([10, 20, 30])
-    assert capacity(tokens, described(), in_order=True, rng=np.random.default_rng(1)) is None
+    assert found(np.array([10, 20, 30]), described()) is None
 
 
 def test_the_corners_of_what_is_assumed() -> None:
-    found = list(possible_servers(facts()))
-    assert {(s.slots, s.ms_per_token) for s in found} == {
-        (slots, ms) for slots in (4, 64) for ms in (10.0, 50.0)
+    corners = list(possible_servers(stated(facts()), facts()))
+    assert {(s.slots, s.cost) for s in corners} == {
+        (slots, PerToken(ms)) for slots in (4, 64) for ms in (10.0, 50.0)
     }
-    assert list(possible_servers(described())) == [stated_server(described())]
+    assert list(possible_servers(stated(described()), described())) == [stated(described())]
 
 
 def busy(workload: Workload, known: Facts, **objectives: float) -> Load:
     rng = np.random.default_rng(3)
-    tokens = workload.output_tokens[np.argsort(workload.arrival_s)]
-    found = capacity(tokens, known, in_order=True, rng=rng)
-    assert found is not None
-    return busiest_hour(workload, known, found.by_slots, objectives, 0.2, rng)
+    server = stated(known)
+    own = capacity(all_at_once(workload), server, known, in_order=True, rng=rng)
+    assert own is not None
+    return busiest_hour(workload, server, known, own.by_slots, objectives, 0.2, rng)
 
 
 def test_the_articles_hour_is_overloaded() -> None:
@@ -138,9 +149,9 @@ def test_an_hour_of_long_answers_weighs_more_than_the_day() -> None:
 
 def test_the_load_from_which_it_pays_is_found() -> None:
     slow = replace(article_workload(), arrival_s=article_workload().arrival_s * 60)
-    found = busy(slow, described(ms_per_token=2.0))
-    assert found.adopt_from_load > 1
-    at = replace(slow, arrival_s=slow.arrival_s / (found.adopt_from_load * 1.02))
+    hour = busy(slow, described(ms_per_token=2.0))
+    assert hour.adopt_from_load > 1
+    at = replace(slow, arrival_s=slow.arrival_s / (hour.adopt_from_load * 1.02))
     assert busy(at, described(ms_per_token=2.0)).adopt_from_load == 1.0
 
 
@@ -193,13 +204,13 @@ def test_the_picture_holds_all_slot_time_of_its_window(replicas: int) -> None:
 
 def test_the_small_sweep_says_where_it_overloads() -> None:
     article = article_workload()
-    points = {(p.slots, p.load): p for p in what_if(article.output_tokens, article, ARTICLE, 12.0)}
+    points = {(p.slots, p.load): p for p in what_if(all_at_once(article), article, ARTICLE, 12.0)}
     assert set(points) == {(s, load) for s in (4, 8, 16, 32) for load in (0.5, 1.0, 2.0)}
     here = points[8, 1.0]
     assert here.overloaded == {"dynamic": True, "continuous": True}
     assert not points[32, 1.0].overloaded["continuous"]
     assert here.latency_mean_s["continuous"] == pytest.approx(34.62, abs=0.01)
-    unknown = what_if(article.output_tokens, all_at_once(article), ARTICLE, None)
+    unknown = what_if(all_at_once(article), all_at_once(article), ARTICLE, None)
     assert {p.load for p in unknown} == {0.0}
     assert all(not p.latency_mean_s and not p.overloaded for p in unknown)
 

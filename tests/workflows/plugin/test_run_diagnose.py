@@ -186,3 +186,36 @@ def test_an_unknown_workflow_ends_with_2(diagnosis: HostedRun) -> None:
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 2
     assert diagnosis.events()[-1]["status"] == "usage"
+
+
+def test_a_host_names_a_preset(diagnosis: HostedRun) -> None:
+    del diagnosis.inputs["ms_per_token"]
+    diagnosis.inputs["preset"] = "llama-3.1-8b-a100"
+    diagnosis.start()
+    result = json.loads((diagnosis.output_dir / "result.json").read_text(encoding="utf-8"))
+    assert result["cost"]["name"] == "llama-3.1-8b-a100"
+    report = (diagnosis.output_dir / "report.md").read_text(encoding="utf-8")
+    assert "--slots 8 --preset llama-3.1-8b-a100" in report
+
+
+def test_a_host_names_one_cost(diagnosis: HostedRun) -> None:
+    diagnosis.inputs["preset"] = "llama-3.1-8b-a100"
+    done = CliRunner().invoke(app, _command(diagnosis))
+    assert done.exit_code == 3
+    assert "ms_per_token and preset exclude each other" in done.stderr
+    assert diagnosis.events()[-1]["status"] == "invalid_input"
+
+
+def test_a_workload_files_step_cost_is_the_hosts_too(diagnosis: HostedRun) -> None:
+    (diagnosis.folder / "workload.yaml").write_text(
+        "version: 1\n"
+        "traffic: {log: {path: nowhere.csv}}\n"
+        "server: {cost: {step: {base_ms: 9}}, memory: {kv_tokens: 20000}}\n",
+        encoding="utf-8",
+    )
+    del diagnosis.inputs["ms_per_token"]
+    diagnosis.inputs["workload"] = "workload.yaml"
+    diagnosis.start()
+    result = json.loads((diagnosis.output_dir / "result.json").read_text(encoding="utf-8"))
+    assert result["cost"]["kind"] == "step"
+    assert result["memory"]["kv_tokens"] == 20_000

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from dataclasses import replace
+from typing import Any, Literal, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from slotwise_sim import Memory, Step
+from slotwise_workflows.compare.capacity import Sorted
 from slotwise_workflows.compare.load import Load
+from slotwise_workflows.costs import StatedCost
 from slotwise_workflows.facts import Facts, Known, Range
 from slotwise_workflows.recommend import codes
 from slotwise_workflows.recommend.advice import _ACTION_NUMBERS, NEXT_ACTIONS
@@ -65,6 +69,9 @@ def evidence(**changes: Any) -> Evidence:
         "lengths": LengthFigures(mean=200, p50=150, p95=700, max=999, std=210, cv=1.05),
         "gain": estimate(2.0, 2.2),
         "gain_by_slots": {8: estimate(2.0, 2.2)},
+        "by_lengths": estimate(2.0, 2.2),
+        "by_padding": {True: 2.1, False: 2.1},
+        "even": 1.0,
         "bound": estimate(2.0, 2.2),
         "overlapped": True,
         "shared": 0.9,
@@ -74,17 +81,33 @@ def evidence(**changes: Any) -> Evidence:
         "segments": {},
         "prefix_share": None,
         "prompt_mean": 500.0,
+        "batch_tokens": 5600.0,
+        "prompts_unknown": 0.0,
         "flags": (),
         "truncated_share": 0.0,
         "bench": False,
         "verified": True,
         "objectives": {},
+        "if_sorted": None,
     }
-    return Evidence(**(known | changes))
+    told = known | changes
+    if "by_lengths" not in changes and told["facts"].cost is None:
+        told["by_lengths"] = told["gain"]  # at a fixed time per token lengths are all there is
+    return Evidence(**told)
 
 
 def offline() -> Facts:
     return facts(mode=Known("offline", "given", "given"))
+
+
+def cost(kind: Literal["step", "preset", "calibration"] = "step") -> StatedCost:
+    return StatedCost(Step(base_ms=8.0), kind, "llama", "a paper", "within 3 %", None)
+
+
+def at_step_cost(
+    kind: Literal["step", "preset", "calibration"] = "step", **changes: Any
+) -> Evidence:
+    return evidence(**({"facts": facts(cost=cost(kind))} | changes))
 
 
 @pytest.mark.parametrize(
@@ -138,6 +161,14 @@ def offline() -> Facts:
             "one_caller",
         ),
         (evidence(gain=estimate(1.15, 1.4)), "marginal", "marginal"),
+        (at_step_cost(load=None), "adopt", "gain_at_cost"),
+        (at_step_cost(gain=estimate(0.6, 0.9)), "no_gain", "slower"),
+        (at_step_cost(gain=estimate(1.0, 1.09), load=None), "no_gain", "cost_takes_it"),
+        (
+            at_step_cost(gain=estimate(1.0, 1.09), by_lengths=estimate(1.0, 1.09), load=None),
+            "no_gain",
+            "neighbours_alike",
+        ),
         (
             evidence(
                 gain=estimate(1.05, 1.6),
@@ -198,6 +229,92 @@ def test_an_objective_out_of_reach_still_adopts_and_counts_servers() -> None:
     assert decision.reasons[1].numbers["servers"] == 4
 
 
+def codes_of(case: Evidence) -> set[str]:
+    return {limit.code for limit in recommend(case, T).limits}
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "sure"),
+    [
+        ("step", "cost_unchecked", "high"),
+        ("calibration", "cost_calibrated", "high"),
+        ("preset", "cost_of_preset", "medium"),
+    ],
+)
+def test_a_step_cost_is_named_among_the_limits(
+    kind: Literal["step", "preset", "calibration"], code: str, sure: str
+) -> None:
+    known = replace(offline(), cost=cost(kind), batches_already=Known(False, "given", "given"))
+    case = at_step_cost(kind, facts=known)
+    advice = recommend(case, T)
+    assert codes_of(case) == {code}
+    assert advice.confidence == sure
+
+
+def test_a_step_cost_counts_prompts_and_the_batch() -> None:
+    """What a time per token leaves out is no limit of a step cost; a prompt not known is."""
+    left_out = {"prefill_not_counted", "constant_time_per_token"}
+    assert left_out <= codes_of(evidence(prompt_mean=5000.0))
+    assert not left_out & codes_of(at_step_cost(prompt_mean=5000.0))
+    assert "prompts_unknown" in codes_of(at_step_cost(prompts_unknown=0.5))
+    assert "prompts_unknown" not in codes_of(evidence(prompts_unknown=0.5))
+
+
+def test_padding_is_a_limit_where_it_makes_another_figure() -> None:
+    apart = {True: 3.0, False: 2.1}
+    assert "padding_not_counted" in codes_of(at_step_cost(by_padding=apart))
+    assert "padding_not_counted" not in codes_of(at_step_cost())
+    for padded, expected in ((True, "padding_counted"), (False, None)):
+        known = facts(cost=cost(), padding=Known(padded, "given", "given"))
+        found = codes_of(at_step_cost(facts=known, by_padding=apart))
+        assert found & {"padding_counted", "padding_not_counted"} == {expected} - {None}
+
+
+def test_batches_that_memory_would_not_hold_are_named() -> None:
+    known = facts(cost=cost(), memory=Memory(5000))
+    assert "batches_exceed_memory" in codes_of(at_step_cost(facts=known, batch_tokens=5600.0))
+    assert "batches_exceed_memory" not in codes_of(at_step_cost(facts=known, batch_tokens=4999.0))
+
+
+def test_the_facts_of_a_step_cost_take_the_place_of_a_time_per_token() -> None:
+    known = facts(cost=cost("preset"), memory=Memory(5000))
+    told = {fact.name: fact for fact in recommend(at_step_cost("preset", facts=known), T).facts}
+    assert "ms_per_token" not in told
+    assert told["cost"].value == "llama"
+    assert told["cost"].detail == "a paper; within 3 %"
+    assert told["memory"].value == 5000
+    assert (told["padding"].value, told["padding"].source) == (None, "assumed")
+    fitted = recommend(at_step_cost("calibration"), T).facts
+    assert next(fact for fact in fitted if fact.name == "cost").source == "estimated"
+    assert {fact.name for fact in recommend(evidence(), T).facts} & {"cost", "padding"} == set()
+
+
+@pytest.mark.parametrize(
+    ("lengths", "weight"),
+    [((1.0, 1.05), "decides"), ((2.5, 2.6), "some"), ((2.0, 2.2), "none")],
+)
+def test_the_weight_of_a_step_cost_is_what_it_changes(
+    lengths: tuple[float, float], weight: str
+) -> None:
+    case = at_step_cost(by_lengths=estimate(*lengths), load=None)
+    told = next(fact for fact in recommend(case, T).facts if fact.name == "cost")
+    assert told.weight == weight
+
+
+def test_the_variation_at_which_it_flips_counts_from_equal_lengths() -> None:
+    """CV 1.05 gains 2.0 at the low end; equal lengths gain 0.8: 1.2 is a third of the way."""
+    flip = recommend(at_step_cost(even=0.8), T).flip
+    assert flip[0].numbers["cv"] == pytest.approx(1.05 / 3)
+    assert recommend(at_step_cost(even=1.3), T).flip == ()  # no variation is beyond already
+
+
+def test_sorting_says_what_it_gains() -> None:
+    known = Sorted(perfect=1.9, guessed=1.4, off=1.65)
+    advice = recommend(evidence(facts=offline(), if_sorted=known), T)
+    told = next(own for own in advice.alternatives if own.code == "sort_by_length")
+    assert told.numbers == {"perfect": 1.9, "guessed": 1.4, "off": 1.65, "refilled": 2.1}
+
+
 @st.composite
 def estimates(draw: st.DrawFn, low: float, high: float) -> Estimate:
     a, b, c = sorted(draw(st.floats(low, high)) for _ in range(3))
@@ -221,6 +338,9 @@ def any_evidence(draw: st.DrawFn) -> Evidence:
         loop=Known(draw(st.sampled_from(["open", "closed", "unknown"])), draw(source), "unknown"),
         replicas=Known(draw(st.one_of(st.none(), st.integers(1, 9))), draw(source), "unknown"),
         slots=slots,
+        padding=Known(draw(st.booleans()), draw(source), "default"),
+        cost=draw(st.sampled_from([None, cost("step"), cost("preset"), cost("calibration")])),
+        memory=draw(st.sampled_from([None, Memory(5000)])),
     )
     gains = st.one_of(st.none(), estimates(0.5, 5.0))
     loads = st.builds(
@@ -238,6 +358,9 @@ def any_evidence(draw: st.DrawFn) -> Evidence:
         facts=known,
         gain=gain,
         gain_by_slots={n: draw(estimates(0.5, 5.0)) for n in {4, 8, 64}} if gain else {},
+        by_lengths=gain and draw(estimates(0.5, 5.0)),
+        by_padding={pad: draw(st.floats(0.5, 5.0)) for pad in (True, False)} if gain else {},
+        even=draw(st.floats(0.5, 2.0)),
         bound=gain and draw(estimates(0.5, 5.0)),
         overlapped=draw(st.one_of(st.none(), st.booleans())),
         shared=draw(st.one_of(st.none(), st.floats(0, 1))),

@@ -104,6 +104,10 @@ def _base() -> dict[str, Any]:
         "waiting": _estimate(0.483, 0.04),
         "gain_bound": bound,
         "idle_share": {"static": 0.55, "dynamic": 0.52, "continuous": 0.31},
+        "idle_at_full": {
+            "dynamic": {"estimate": 0.517, "low": 0.492, "high": 0.539},
+            "continuous": _estimate(0.0, 0.0),
+        },
         "replay": "arrivals",
         "policies": {
             "static": _policy(1.3, 0.55),
@@ -286,6 +290,7 @@ def _tiny() -> dict[str, Any]:
         "drift": None,
         "gain_bound": {},
         "idle_share": {},
+        "idle_at_full": {},
         "policies": {},
         "capacity_per_s": {},
         "what_if": [],
@@ -309,8 +314,8 @@ def _several_models() -> dict[str, Any]:
     base = _base()
     fields = [
         "requests token_share verdict confidence reasons limits actions alternatives flip gain",
-        "drift waiting gain_bound idle_share policies what_if facts output_tokens prompt_tokens",
-        "histogram arrivals timeline slots slots_is_range ms_per_token",
+        "drift waiting gain_bound idle_share idle_at_full policies what_if facts output_tokens",
+        "prompt_tokens histogram arrivals timeline slots slots_is_range ms_per_token",
     ]
     own = {name: base[name] for name in " ".join(fields).split()}
     even = _verdict("no_gain", "even_lengths", {"gain_high": 1.05})
@@ -323,6 +328,63 @@ def _several_models() -> dict[str, Any]:
             own | even | {"model": HOSTILE[0], "token_share": 0.3},
         ],
     }
+
+
+def _step_cost(**changes: Any) -> dict[str, Any]:
+    """A preset of two pieces, with memory: 5.4 times in all, 1.9 of it from refilling."""
+    terms = {"base_ms": 23.475, "per_seq_ms": 0.06073, "per_kv_token_ms": 5.929e-4}
+    piece = {"from_seqs": 95, "base_ms": 20.206, "per_seq_ms": 0.12, "per_kv_token_ms": 4.908e-4}
+    cost = {
+        "kind": "preset",
+        "name": "opt-13b",
+        "source": "a paper",
+        "quality": "published; decode within 3 %",
+        "kv_tokens": 66_144,
+        "values": {
+            **terms,
+            "prefill_base_ms": None,
+            "per_prefill_token_ms": 0.0,
+            "pieces": [piece],
+        },
+    }
+    told = {"name": "cost", "value": "opt-13b", "source": "given", "basis": "preset"}
+    facts = [fact for fact in _base()["facts"] if fact["name"] != "ms_per_token"]
+    facts += [
+        {**told, "detail": "a paper; published; decode within 3 %", "weight": "some"},
+        {
+            "name": "memory",
+            "value": 12_300.0,
+            "unit": "tokens",
+            "source": "given",
+            "basis": "given",
+        },
+        {"name": "padding", "value": None, "source": "assumed", "basis": "default"},
+    ]
+    preset = {"name": "opt-13b", "quality": "published; decode within 3 %"}
+    return {
+        "ms_per_token": None,
+        "cost": cost,
+        "memory": {"kv_tokens": 12_300, "block_tokens": 16, "reserve": "paged"},
+        "attribution": {
+            "order": 1.89,
+            "memory": 3.34,
+            "larger_batch": 0.858,
+            "total": 5.41,
+            "running": {"batch": 2.06, "continuous": 4.0, "paged": 18.7},
+        },
+        "facts": facts,
+        "limits": [
+            {"code": "cost_of_preset", "numbers": preset},
+            {"code": "padding_not_counted", "numbers": {"padded": 1.96}},
+        ],
+        **changes,
+    }
+
+
+def _order_alone() -> dict[str, Any]:
+    split = {"order": 1.89, "memory": None, "larger_batch": None, "total": 1.89}
+    split["running"] = {"batch": 2.06, "continuous": 4.0}  # type: ignore[assignment]
+    return _step_cost(memory=None, attribution=split)
 
 
 def _hostile() -> dict[str, Any]:
@@ -378,6 +440,16 @@ _CASES: dict[str, Callable[[], dict[str, Any]]] = {
     "tiny": _tiny,
     "several_models": _several_models,
     "hostile": _hostile,
+    "step_cost": _step_cost,
+    "order_alone": _order_alone,
+    "hostile_cost": lambda: _step_cost(
+        cost=_step_cost()["cost"] | {"name": HOSTILE[0], "quality": HOSTILE[2]},
+        facts=[
+            {"name": "cost", "value": HOSTILE[0], "source": "given", "detail": HOSTILE[2]},
+            {"name": "padding", "value": "yes", "source": "given", "basis": "given"},
+        ],
+        limits=[{"code": "cost_calibrated", "numbers": {"quality": HOSTILE[4]}}],
+    ),
     "money": lambda: {
         "money": {
             "currency": "JPY",

@@ -15,15 +15,14 @@ from slotwise_sim.workload import at_load, of_one_replica
 from slotwise_workflows.compare.capacity import sustainable_per_s
 from slotwise_workflows.compare.server import (
     BATCH_AT_ONCE,
+    COMPARED,
     Server,
     possible_servers,
-    stated_server,
 )
 from slotwise_workflows.facts import Facts
 from slotwise_workflows.measure.arrivals import busiest_window, rate_per_s, within
 from slotwise_workflows.result import Estimate
 
-COMPARED = (BATCH_AT_ONCE, "continuous")
 REPLICATIONS = 40
 # Beyond this many simulated requests a replication more changes nothing that is shown.
 REPLICATED_REQUESTS = 4_000_000
@@ -37,7 +36,7 @@ class Load:
     """The busiest hour and what each policy makes of it; only where times can be replayed.
 
     Ranges run over the assumed slots and times per token and over replications. Everything else
-    stands at the stated slots and time per token.
+    stands at the stated setting.
 
     Attributes:
         requests: The requests of that hour; of a shorter log, all.
@@ -74,6 +73,7 @@ class Load:
 
 def busiest_hour(
     workload: Workload,
+    server: Server,
     facts: Facts,
     gains: Mapping[int, Estimate],
     objectives: dict[str, float],
@@ -84,7 +84,8 @@ def busiest_hour(
 
     Args:
         workload: Requests whose arrivals span some time.
-        facts: What is known of the server.
+        server: The stated setting.
+        facts: What is assumed of it.
         gains: Capacity gain at the slots assumed.
         objectives: p95 objectives in seconds by name (`latency`, `ttft`).
         waiting_adopt: Fall of the mean latency that makes a capacity gain worth having.
@@ -93,13 +94,12 @@ def busiest_hour(
     window = busiest_window(workload)
     busy = within(workload, window)
     rate = rate_per_s(len(busy), window)
-    server = stated_server(facts)
 
     def sustainable(at: Server) -> dict[str, float]:
-        return sustainable_per_s(busy.output_tokens, at, gains[at.slots].estimate)
+        return sustainable_per_s(busy, at, gains[at.slots].estimate)
 
     capacity = sustainable(server)
-    corners = list(possible_servers(facts))
+    corners = list(possible_servers(server, facts))
     overload = rate / capacity[BATCH_AT_ONCE]
     replayed = {policy: figures(server.run(busy, policy)) for policy in COMPARED}
     ratio = _ratio(replayed)
@@ -136,13 +136,13 @@ def _range(estimate: float, others: Sequence[float]) -> Estimate:
 def shared_batches(workload: Workload, facts: Facts, load: float) -> float:
     """Share of requests that share a batch at `load` times today's arrivals.
 
-    Greedy batch-at-once at the slowest pace assumed, on one of the replicas; where their number is
-    unknown, on one server that gets everything: no number of servers shares more.
+    Greedy batch-at-once at the step cost told or the slowest pace assumed, on one of the replicas;
+    where their number is unknown, on one server that gets everything: no number of servers shares
+    more.
     """
     one = at_load(of_one_replica(workload, facts.replicas.value or 1), load)
-    outcome = simulate(
-        one, Dynamic(0.0), PerToken(facts.ms_per_token.high), slots=int(facts.slots.high)
-    )
+    cost = PerToken(facts.ms_per_token.high) if facts.cost is None else facts.cost.cost
+    outcome = simulate(one, Dynamic(0.0), cost, slots=int(facts.slots.high))
     _, sizes = np.unique(outcome.start_s, return_counts=True)
     return float(sizes[sizes > 1].sum()) / len(one)
 
@@ -160,9 +160,10 @@ def _replications(
     return replicate(
         busy,
         {policy: server.policies()[policy] for policy in COMPARED},
-        PerToken(server.ms_per_token),
+        server.cost,
         slots=server.slots,
         replicas=server.replicas,
+        memory=server.memory,
         rng=rng,
         replications=max(10, min(REPLICATIONS, REPLICATED_REQUESTS // len(busy))),
     )

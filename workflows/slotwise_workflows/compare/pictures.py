@@ -7,14 +7,15 @@ from dataclasses import replace
 import numpy as np
 
 from slotwise_sim import Outcome, Workload
-from slotwise_sim.lengths import in_order_gain
 from slotwise_sim.metrics import figures, slot_of
-from slotwise_sim.workload import Ints, all_at_once, at_load, of_one_replica
-from slotwise_workflows.compare.capacity import in_order_of_service, sustainable_per_s
-from slotwise_workflows.compare.server import (
-    BATCH_AT_ONCE,
-    Server,
+from slotwise_sim.workload import all_at_once, at_load, of_one_replica
+from slotwise_workflows.compare.capacity import (
+    as_served,
+    batch_tokens,
+    gain_in_order,
+    sustainable_per_s,
 )
+from slotwise_workflows.compare.server import BATCH_AT_ONCE, COMPARED, Server
 from slotwise_workflows.measure.arrivals import busiest_window
 from slotwise_workflows.result import Occupancy, Timeline, WhatIf
 
@@ -36,7 +37,7 @@ def timeline(workload: Workload, server: Server, *, assumed_pace: bool) -> Timel
     """
     one = of_one_replica(workload, server.replicas)
     alone = replace(server, replicas=1)
-    static, continuous = (alone.run(one, policy) for policy in (BATCH_AT_ONCE, "continuous"))
+    static, continuous = (alone.run(one, policy) for policy in COMPARED)
     window = busiest_window(one, PICTURE_SPAN_S)
     start = float(one.arrival_s.min()) + window.start_s
     span = min(PICTURE_SPAN_S, float(static.held_until_s.max()) - start)
@@ -62,38 +63,45 @@ def timeline(workload: Workload, server: Server, *, assumed_pace: bool) -> Timel
 
 
 def what_if(
-    tokens: Ints, workload: Workload, server: Server, rate_per_s: float | None
+    ordered: Workload, workload: Workload, server: Server, rate_per_s: float | None
 ) -> list[WhatIf]:
     """Other slots and other loads, one simulation each.
 
+    Slots of which a batch would not fit into the memory told are left out: memory limits continuous
+    batching alone, and would make it look worse than batches that could not be served.
+
     Args:
-        tokens: All output lengths in order of arrival, for the capacity gain; shape (n,).
+        ordered: All requests in order of arrival, for the capacity gain.
         workload: The busiest hour, or all requests where times cannot be replayed.
         server: Today's setting.
         rate_per_s: The busiest hour's arrival rate; None where times cannot be replayed.
     """
-    served = in_order_of_service(tokens, server.replicas)
+    requests = as_served(ordered, server.replicas)
     around = {max(2, server.slots // 2), server.slots, server.slots * 2, server.slots * 4}
     loads = WHAT_IF_LOADS if rate_per_s is not None else (0.0,)
-    return [
-        _point(
-            in_order_gain(served, slots), workload, replace(server, slots=slots), load, rate_per_s
-        )
-        for slots in sorted(around)
-        if slots * 4 <= len(tokens) or slots == server.slots <= len(tokens)
-        for load in loads
-    ]
+    points = []
+    for slots in sorted(around):
+        held = batch_tokens(requests, slots)
+        fits = server.memory is None or held <= server.memory.kv_tokens
+        if (slots * 4 <= len(ordered) and fits) or slots == server.slots <= len(ordered):
+            at = replace(server, slots=slots)
+            gain = gain_in_order(requests, at)
+            per_s = sustainable_per_s(workload, at, gain)
+            points += [_point(gain, per_s, workload, at, load, rate_per_s) for load in loads]
+    return points
 
 
 def _point(
-    gain: float, workload: Workload, server: Server, load: float, rate_per_s: float | None
+    gain: float,
+    per_s: dict[str, float],
+    workload: Workload,
+    server: Server,
+    load: float,
+    rate_per_s: float | None,
 ) -> WhatIf:
     replayed = all_at_once(workload) if rate_per_s is None else at_load(workload, load)
-    outcomes = {
-        policy: figures(server.run(replayed, policy)) for policy in (BATCH_AT_ONCE, "continuous")
-    }
+    outcomes = {policy: figures(server.run(replayed, policy)) for policy in COMPARED}
     timed = outcomes if rate_per_s is not None else {}
-    sustainable = sustainable_per_s(workload.output_tokens, server, gain)
     return WhatIf(
         slots=server.slots,
         load=load,
@@ -102,7 +110,7 @@ def _point(
         latency_p95_s={policy: o["latency_s"]["p95"] for policy, o in timed.items()},
         idle_share={policy: o["idle_share"] for policy, o in outcomes.items()},
         overloaded={
-            policy: rate_per_s * load >= sustainable[policy]
+            policy: rate_per_s * load >= per_s[policy]
             for policy in outcomes
             if rate_per_s is not None
         },

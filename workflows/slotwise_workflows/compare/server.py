@@ -5,59 +5,117 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from slotwise_sim import Continuous, Dynamic, Outcome, PerToken, Policy, Static, Workload, simulate
+from slotwise_sim import (
+    Continuous,
+    Cost,
+    Dynamic,
+    Memory,
+    Outcome,
+    PerToken,
+    Policy,
+    Static,
+    Workload,
+    simulate,
+)
+from slotwise_sim.backlog import Backlog, backlog
+from slotwise_sim.policies import Release
 from slotwise_workflows.facts import Facts, Range
+from slotwise_workflows.given import Given
 
 BATCH_AT_ONCE = "dynamic"
 """The baseline: the strongest batch-at-once server the client could have."""
 
+COMPARED = (BATCH_AT_ONCE, "continuous")
+
+BESIDE_DECODING = Continuous(prefill="mixed", max_batched_tokens=None)
+
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Slots of one replica, replicas, milliseconds a token takes, and today's batching delay."""
+    """A setting.
+
+    Attributes:
+        slots: Of one replica.
+        replicas: Servers of this kind.
+        cost: How long tokens or iterations take.
+        max_delay_ms: How long today's server lets a short batch wait.
+        memory: KV memory of one replica; it limits continuous batching, under a step cost.
+        release: When a batch's answers go out.
+        pad: Whether prompts of a batch are padded to its longest, and finished sequences cost until
+            it ends.
+        continuous: How continuous batching prefills.
+    """
 
     slots: int
     replicas: int
-    ms_per_token: float
+    cost: Cost
     max_delay_ms: float
+    memory: Memory | None = None
+    release: Release = "batch"
+    pad: bool = True
+    continuous: Continuous = BESIDE_DECODING
 
     def policies(self) -> dict[str, Policy]:
         """The baseline, the article's full-wait batching, and continuous batching."""
         return {
-            "static": Static(),
-            BATCH_AT_ONCE: Dynamic(self.max_delay_ms),
-            "continuous": Continuous(),
+            "static": Static(self.release, self.pad),
+            BATCH_AT_ONCE: Dynamic(self.max_delay_ms, self.release, self.pad),
+            "continuous": self.continuous,
         }
 
     def run(self, workload: Workload, policy: str) -> Outcome:
         """Serves a workload under one policy; `serial` is one request at a time."""
-        slots = 1 if policy == "serial" else self.slots
-        chosen = Continuous() if policy == "serial" else self.policies()[policy]
-        cost = PerToken(self.ms_per_token)
-        return simulate(workload, chosen, cost, slots=slots, replicas=self.replicas)
+        if policy == "serial":
+            return simulate(workload, BESIDE_DECODING, self.cost, slots=1, replicas=self.replicas)
+        return simulate(
+            workload,
+            self.policies()[policy],
+            self.cost,
+            slots=self.slots,
+            replicas=self.replicas,
+            memory=self.memory,
+        )
 
     def mean_latency_s(self, workload: Workload, policy: str) -> float:
         """Mean time from arrival to the whole answer, in seconds."""
         outcome = self.run(workload, policy)
         return float((outcome.end_s - outcome.arrival_s).mean())
 
+    def backlog(self, served: Workload, policy: str) -> Backlog:
+        """What requests take of one replica that always has work, in the order it serves them."""
+        if policy == "serial":
+            return backlog(served, BESIDE_DECODING, self.cost, slots=1)
+        chosen = self.policies()[policy]
+        return backlog(served, chosen, self.cost, slots=self.slots, memory=self.memory)
 
-def stated_server(facts: Facts) -> Server:
+
+def stated_server(facts: Facts, given: Given) -> Server:
     """The setting that figures are stated at: what is known, or the middle of what is assumed."""
     return Server(
         slots=int(facts.slots.value),
         replicas=facts.replicas.value or 1,
-        ms_per_token=facts.ms_per_token.value,
+        cost=PerToken(facts.ms_per_token.value) if facts.cost is None else facts.cost.cost,
         max_delay_ms=facts.max_delay_ms.value,
+        memory=facts.memory,
+        release=given.release or "batch",
+        # At a fixed time per token padding changes nothing, and a padded batch is computed sooner.
+        pad=facts.cost is None or facts.padding.value,
+        continuous=given.continuous or BESIDE_DECODING,
     )
 
 
-def possible_servers(facts: Facts) -> Iterator[Server]:
+def possible_servers(stated: Server, facts: Facts) -> Iterator[Server]:
     """The corners of what is assumed: every end of the slots with every end of the pace."""
-    stated = stated_server(facts)
     for slots in _ends(facts.slots):
-        for ms_per_token in _ends(facts.ms_per_token):
-            yield replace(stated, slots=int(slots), ms_per_token=ms_per_token)
+        for cost in _costs(stated, facts):
+            yield replace(stated, slots=int(slots), cost=cost)
+
+
+def _costs(stated: Server, facts: Facts) -> tuple[Cost, ...]:
+    """A time per token may be a range; a step cost is stated as a whole."""
+    if facts.cost is not None:
+        return (stated.cost,)
+    return tuple(PerToken(ms) for ms in _ends(facts.ms_per_token))
 
 
 def _ends(span: Range) -> tuple[float, ...]:

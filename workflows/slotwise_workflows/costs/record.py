@@ -25,11 +25,12 @@ class CostRecord(BaseModel):
     @classmethod
     def of(cls, stated: StatedCost) -> CostRecord:
         """The record of a stated cost."""
+        values = asdict(stated.cost)
         return cls(
             kind=stated.kind,
             name=stated.name,
             source=stated.source,
             quality=stated.quality,
             kv_tokens=stated.kv_tokens,
-            values=asdict(stated.cost),
+            values={k: list(v) if isinstance(v, tuple) else v for k, v in values.items()},
         )

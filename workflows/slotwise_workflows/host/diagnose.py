@@ -18,7 +18,9 @@ from slotwise_workflows.config import (
     to_given,
     to_read_options,
 )
-from slotwise_workflows.errors import NOT_ENOUGH_DATA
+from slotwise_workflows.costs import StatedCost, find_preset
+from slotwise_workflows.costs.calibrated import calibrated_cost
+from slotwise_workflows.errors import NOT_ENOUGH_DATA, InputError
 from slotwise_workflows.events import OnEvent
 from slotwise_workflows.given import Given
 from slotwise_workflows.host.finished import Finished
@@ -58,7 +60,7 @@ def run(
     result = run_diagnose(
         logs=logs,
         read_options=read_options(inputs, workload),
-        given=given(inputs, workload),
+        given=given(inputs, workload, base),
         thresholds=workload.thresholds if workload else Thresholds(),
         name=said.get("name") or log_name(logs[0]),
         seed=int(said["seed"]),
@@ -88,14 +90,35 @@ def read_options(inputs: Mapping[str, Any], workload: WorkloadFile | None) -> Re
     return dataclasses.replace(to_read_options(workload) if workload else ReadOptions(), **said)
 
 
-def given(inputs: Mapping[str, Any], workload: WorkloadFile | None) -> Given:
-    """What is known of the server: the inputs' word over the workload file's."""
+def given(inputs: Mapping[str, Any], workload: WorkloadFile | None, base: Path) -> Given:
+    """What is known of the server: the inputs' word over the workload file's.
+
+    Raises:
+        InputError: The inputs name two costs, or one that is not there.
+    """
     facts = {field.name for field in dataclasses.fields(Given)}
     said = {name: value for name, value in inputs.items() if name in facts}
     for count in ("replicas", "slots"):
         if count in said:
             said[count] = int(said[count])  # 8.0 is a whole number to JSON Schema
+    costs = [name for name in ("ms_per_token", "preset", "calibration") if name in inputs]
+    if len(costs) > 1:
+        raise InputError(
+            f"the inputs {' and '.join(costs)} exclude each other",
+            why="each says what tokens cost",
+            hint="Give one of them",
+        )
+    if costs:  # one cost takes the place of any other
+        said = {"ms_per_token": None, "cost": _step_cost(inputs, base), **said}
     return dataclasses.replace(to_given(workload) if workload else Given(), **said)
+
+
+def _step_cost(inputs: Mapping[str, Any], base: Path) -> StatedCost | None:
+    if "preset" in inputs:
+        return find_preset(inputs["preset"], where="preset").stated()
+    if "calibration" in inputs:
+        return calibrated_cost(base / inputs["calibration"], inputs["calibration"])
+    return None
 
 
 def outputs(result: Result) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slotwise_sim.workload import Floats, Workload
+from slotwise_sim.workload import Floats, Workload, rows_of
 from slotwise_workflows.result import ArrivalFigures, ArrivalSpan
 from slotwise_workflows.traffic.model import Traffic
 from slotwise_workflows.traffic.times import rfc3339
@@ -71,13 +71,8 @@ def within(workload: Workload, window: Window) -> Workload:
     """
     if window.whole:
         return workload
-    kept = inside(workload, window)
-    return Workload(
-        workload.arrival_s[kept] - (workload.arrival_s.min() + window.start_s),
-        workload.output_tokens[kept],
-        workload.prompt_tokens[kept],
-        None if workload.max_tokens is None else workload.max_tokens[kept],
-    )
+    kept = rows_of(workload, np.flatnonzero(inside(workload, window)))
+    return replace(kept, arrival_s=kept.arrival_s - (workload.arrival_s.min() + window.start_s))
 
 
 def rate_per_s(requests: int, window: Window) -> float:

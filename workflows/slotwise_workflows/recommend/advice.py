@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from statistics import NormalDist
 
+from slotwise_workflows.facts import Facts
 from slotwise_workflows.recommend.evidence import Evidence
 from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.recommend.verdict import Decision, requests_to_settle
@@ -39,6 +40,14 @@ NEXT_ACTIONS: Mapping[str, tuple[str, ...]] = {
 _SEVERE = frozenset(
     {"replay_contradicted", "biased_missing", "bench_load", "few_requests", "prefill_not_counted"}
 )
+# A gain that moves by less than this is the same gain.
+SAME_GAIN = 0.05
+
+# Limits that would not change a verdict.
+_HARMLESS = frozenset(
+    {"reader_unverified", "overload_ratio", "constant_time_per_token", "clock_coarse"}
+    | {"cost_calibrated", "cost_unchecked"}
+)
 
 
 def limits(e: Evidence) -> list[Reason]:
@@ -49,7 +58,13 @@ def limits(e: Evidence) -> list[Reason]:
         _if("biased_missing" in _flag_names(e), "biased_missing"),
         _if(e.bench, "bench_load"),
         _prefill(e),
+        _if(
+            facts.cost is not None and e.prompts_unknown > 0,
+            "prompts_unknown",
+            share=e.prompts_unknown,
+        ),
         _if(e.requests < P99_REQUESTS, "few_requests", requests=e.requests),
+        _of_step_cost(facts),
         _if(_batching_unknown(e), "batching_unknown"),
         _if(e.arrivals is None and facts.mode.value != "offline", "arrivals_unknown"),
         _if(e.arrivals is not None and facts.replicas.value is None, "replicas_unknown"),
@@ -62,11 +77,13 @@ def limits(e: Evidence) -> list[Reason]:
             high=facts.slots.high,
         ),
         _if(
-            e.load is not None and facts.ms_per_token.source == "assumed",
+            e.load is not None and facts.cost is None and facts.ms_per_token.source == "assumed",
             "time_per_token_assumed",
             low=facts.ms_per_token.low,
             high=facts.ms_per_token.high,
         ),
+        _memory(e),
+        _padding(e),
         _short_window(e),
         _if(facts.serving.value == "unknown", "serving_unknown"),
         _drift(e),
@@ -74,7 +91,7 @@ def limits(e: Evidence) -> list[Reason]:
         _if("time_resolution" in _flag_names(e), "clock_coarse"),
         _if(not e.verified, "reader_unverified"),
         _if(e.load is not None and e.load.overload.high >= 1, "overload_ratio"),
-        _if(True, "constant_time_per_token"),
+        _if(facts.cost is None, "constant_time_per_token"),
     ]
     return [reason for reason in found if reason is not None]
 
@@ -89,8 +106,7 @@ def confidence(decision: Decision, e: Evidence, found: list[Reason]) -> Confiden
     codes = {reason.code for reason in found}
     if codes & _SEVERE:
         return "low"
-    ignorable = {"reader_unverified", "overload_ratio", "constant_time_per_token", "clock_coarse"}
-    return "medium" if codes - ignorable else "high"
+    return "medium" if codes - _HARMLESS else "high"
 
 
 def variation(e: Evidence) -> Reason:
@@ -170,7 +186,7 @@ def alternatives(decision: Decision, e: Evidence) -> list[Reason]:
         return [*_apart(e), *(Reason(code=code) for code in levers)]
     found: list[Reason | None] = [
         *_apart(e),
-        _if(e.facts.mode.value == "offline", "sort_by_length"),
+        _sorting(e),
         _prefixes(e),
         *_balance(e),
         _if(e.truncated_share >= TRUNCATED_FROM, "truncated_outputs", share=e.truncated_share),
@@ -187,9 +203,9 @@ def flips(decision: Decision, e: Evidence, t: Thresholds) -> list[Reason]:
     code = decision.reasons[0].code
     found: list[Reason] = []
     if code in {"even_lengths", "neighbours_alike", "waiting_only"}:
-        found = [_flip_cv(t.none_below, e, gain=e.gain.high)]
+        found = _flip_cv(t.none_below, e, gain=e.gain.high)
     elif decision.verdict in {"adopt", "marginal"} or code == "from_load":
-        found = [_flip_cv(t.adopt_from, e, gain=e.gain.low)]
+        found = _flip_cv(t.adopt_from, e, gain=e.gain.low)
     if e.load is not None and code == "from_load":
         times = e.load.adopt_from_load
         numbers = {"rate": times * e.load.rate_per_s, "times": times}
@@ -197,23 +213,26 @@ def flips(decision: Decision, e: Evidence, t: Thresholds) -> list[Reason]:
     return found
 
 
-def _flip_cv(threshold: float, e: Evidence, *, gain: float) -> Reason:
-    return Reason(code="flip_cv", numbers={"cv": _cv_at(threshold, e, gain=gain)})
+def _flip_cv(threshold: float, e: Evidence, *, gain: float) -> list[Reason]:
+    """None where equal lengths are beyond the threshold already."""
+    cv = _cv_at(threshold, e, gain=gain)
+    return [Reason(code="flip_cv", numbers={"cv": cv})] if cv > 0 else []
 
 
 def _cv_at(threshold: float, e: Evidence, *, gain: float) -> float:
     """The coefficient of variation at which this end of the gain crosses a threshold.
 
     Rescaling the spread at the same mean m moves every batch's longest member along a straight
-    line, max(m + k (x - m)) = m + k (max(x) - m), so the gain is 1 + k (gain - 1) and the crossing
-    is exact. Equal lengths have no spread to rescale; there it is that of normal lengths, whose
-    longest of B lies Blom's (B - 0.375) / (B + 0.25) quantile above the mean (Blom, 1958).
+    line, max(m + k (x - m)) = m + k (max(x) - m), and the gain with it, from what equal lengths
+    gain: even + k (gain - even). At a fixed time per token, where equal lengths gain 1, the
+    crossing is exact. Equal lengths have no spread to rescale; there it is that of normal lengths,
+    whose longest of B lies Blom's (B - 0.375) / (B + 0.25) quantile above the mean (Blom, 1958).
     """
     cv = e.lengths.cv
-    if cv and gain > 1:
-        return cv * (threshold - 1) / (gain - 1)
+    if cv and gain > e.even:
+        return cv * (threshold - e.even) / (gain - e.even)
     slots = e.facts.slots.value
-    return (threshold - 1) / NormalDist().inv_cdf((slots - 0.375) / (slots + 0.25))
+    return (threshold / e.even - 1) / NormalDist().inv_cdf((slots - 0.375) / (slots + 0.25))
 
 
 def _if(applies: bool, code: str, **numbers: float | int | str | None) -> Reason | None:
@@ -246,7 +265,7 @@ def _short_window(e: Evidence) -> Reason | None:
 
 
 def _drift(e: Evidence) -> Reason | None:
-    bound, gain = e.bound, e.gain
+    bound, gain = e.bound, e.by_lengths
     if bound is None or gain is None or not _is_apart(bound, gain):
         return None
     return Reason(
@@ -255,9 +274,64 @@ def _drift(e: Evidence) -> Reason | None:
 
 
 def _prefill(e: Evidence) -> Reason | None:
-    """Long prompts cost time that refilling does not save, and that this cost model leaves out."""
+    """Long prompts take time that refilling does not save and a cost per token leaves out."""
+    if e.facts.cost is not None:
+        return None
     ratio = None if e.prompt_mean is None else e.prompt_mean / e.lengths.mean
     return _if(ratio is not None and ratio >= HEAVY_RATIO, "prefill_not_counted", ratio=ratio)
+
+
+def _of_step_cost(facts: Facts) -> Reason | None:
+    """What the figures rest on under a step cost."""
+    cost = facts.cost
+    if cost is None:
+        return None
+    if cost.kind == "preset":
+        return Reason(code="cost_of_preset", numbers={"name": cost.name, "quality": cost.quality})
+    if cost.kind == "calibration":
+        return Reason(code="cost_calibrated", numbers={"quality": cost.quality})
+    return Reason(code="cost_unchecked")
+
+
+def _memory(e: Evidence) -> Reason | None:
+    """Memory limits continuous batching alone: batches that exceed it are taken to fit."""
+    memory = e.facts.memory
+    if memory is None or e.batch_tokens <= memory.kv_tokens:
+        return None
+    numbers: Numbers = {
+        "slots": int(e.facts.slots.value),
+        "needed": e.batch_tokens,
+        "held": memory.kv_tokens,
+    }
+    return Reason(code="batches_exceed_memory", numbers=numbers)
+
+
+def _padding(e: Evidence) -> Reason | None:
+    """What the gain would be over batches of the other kind, where that is another figure."""
+    padding = e.facts.padding
+    if e.facts.cost is None or not e.by_padding:
+        return None
+    other = e.by_padding[not padding.value]
+    if abs(other - e.by_padding[padding.value]) < SAME_GAIN:
+        return None
+    if padding.value:
+        return Reason(code="padding_counted", numbers={"unpadded": other})
+    return _if(padding.source != "given", "padding_not_counted", padded=other)
+
+
+def _sorting(e: Evidence) -> Reason | None:
+    """What sorting a job by length makes of the same batches, beside what refilling does."""
+    if e.if_sorted is None or e.gain is None:
+        return None
+    return Reason(
+        code="sort_by_length",
+        numbers={
+            "perfect": e.if_sorted.perfect,
+            "guessed": e.if_sorted.guessed,
+            "off": e.if_sorted.off,
+            "refilled": e.gain.estimate,
+        },
+    )
 
 
 def _is_apart(bound: Estimate, gain: Estimate) -> bool:

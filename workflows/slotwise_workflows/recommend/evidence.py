@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from slotwise_workflows.compare.capacity import Sorted
 from slotwise_workflows.compare.load import Load
 from slotwise_workflows.facts import Facts
 from slotwise_workflows.result import ArrivalFigures, Estimate, LengthFigures, Segmentation
@@ -21,6 +22,11 @@ class Evidence:
         gain: Capacity, continuous over batch-at-once, batches formed in order of arrival where it
             is known; its range runs over the assumed slots. None where the sample fills no batch.
         gain_by_slots: The gain at the fewest, the stated and the most slots assumed.
+        by_lengths: The gain in order of arrival by lengths alone; at a fixed time per token it is
+            `gain`. None with `gain`.
+        by_padding: The gain over batches that are padded, and over those that are not; empty
+            without `gain`.
+        even: What these requests would gain with equal lengths: 1 at a fixed time per token.
         bound: `gain_bound` at the stated slots.
         overlapped: Whether two requests were ever in flight at once; None where unknown.
         shared: Largest share of requests that share a batch at `Thresholds.shared_at_load` times
@@ -33,11 +39,16 @@ class Evidence:
         prefix_share: Share of prompt tokens that repeat an earlier prefix; None where the log does
             not tell.
         prompt_mean: Mean prompt in tokens; None where unknown.
+        batch_tokens: KV tokens that a full batch holds at its end, on average.
+        prompts_unknown: Share of the requests whose prompt is not known; they are replayed with
+            none.
         flags: The log's flags.
         truncated_share: Share of answers that stopped at max_tokens.
         bench: Whether a load generator set the lengths.
         verified: Whether the reader was checked on a real export.
         objectives: p95 objectives in seconds by name (`latency`, `ttft`).
+        if_sorted: What batches gain if the job is sorted by length beforehand; None where it is no
+            job, or the sample fills no batch.
     """
 
     requests: int
@@ -45,6 +56,9 @@ class Evidence:
     lengths: LengthFigures
     gain: Estimate | None
     gain_by_slots: Mapping[int, Estimate]
+    by_lengths: Estimate | None
+    by_padding: Mapping[bool, float]
+    even: float
     bound: Estimate | None
     overlapped: bool | None
     shared: float | None
@@ -54,8 +68,11 @@ class Evidence:
     segments: dict[str, Segmentation]
     prefix_share: float | None
     prompt_mean: float | None
+    batch_tokens: float
+    prompts_unknown: float
     flags: tuple[str, ...]
     truncated_share: float
     bench: bool
     verified: bool
     objectives: dict[str, float]
+    if_sorted: Sorted | None

@@ -9,6 +9,7 @@ from typing import Literal, TypeVar
 from slotwise_workflows.compare.load import Load
 from slotwise_workflows.facts import Facts, Known, Range
 from slotwise_workflows.recommend.advice import (
+    SAME_GAIN,
     actions,
     alternatives,
     confidence,
@@ -23,9 +24,6 @@ from slotwise_workflows.result import Confidence, Estimate, Fact, Reason, Verdic
 
 Kind = TypeVar("Kind", bound=str)
 Weight = Literal["none", "some", "decides", "unknown"]
-
-# A gain that moves by less than this over a fact's range is the same gain.
-SAME_GAIN = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +67,38 @@ def _facts(e: Evidence, t: Thresholds) -> list[Fact]:
         _known("loop", facts.loop, "unknown"),
         _known("replicas", facts.replicas, "unknown"),
         _range("slots", facts.slots, "", _weight_of_slots(e, t)),
-        _range("ms_per_token", facts.ms_per_token, "ms", _weight_of_load(e, t)),
+        *_cost_facts(e, t),
         _range("max_delay_ms", facts.max_delay_ms, "ms", "unknown"),
         *_load_facts(e, t),
     ]
+
+
+def _cost_facts(e: Evidence, t: Thresholds) -> list[Fact]:
+    """The step cost and the memory that were told, else the time per token."""
+    cost, memory = e.facts.cost, e.facts.memory
+    if cost is None:
+        return [_range("ms_per_token", e.facts.ms_per_token, "ms", _weight_of_load(e, t))]
+    calibrated = cost.kind == "calibration"
+    told = Fact(
+        name="cost",
+        value=cost.name or "stated",
+        source="estimated" if calibrated else "given",
+        basis=cost.kind if cost.kind in {"preset", "calibration"} else "given",
+        detail=f"{cost.source}; {cost.quality}",
+        weight=_weight_of_cost(e, t),
+    )
+    padding = _known("padding", e.facts.padding, _weight_of_padding(e, t))
+    if memory is None:
+        return [told, padding]
+    held = Fact(
+        name="memory",
+        value=float(memory.kv_tokens),
+        unit="tokens",
+        source="given",
+        basis="given",
+        weight="none",
+    )
+    return [told, held, padding]
 
 
 def _load_facts(e: Evidence, t: Thresholds) -> list[Fact]:
@@ -176,6 +202,29 @@ def _weight_of_slots(e: Evidence, t: Thresholds) -> Weight:
 
 def _with_slots(facts: Facts, slots: float) -> Facts:
     return replace(facts, slots=replace(facts.slots, low=slots, value=slots, high=slots))
+
+
+def _weight_of_cost(e: Evidence, t: Thresholds) -> Weight:
+    """Decides again by the lengths alone, as a fixed time per token would."""
+    if e.gain is None or e.by_lengths is None:
+        return "unknown"
+    lengths = e.by_lengths
+    ends = [e, replace(e, gain=lengths, gain_by_slots={int(e.facts.slots.value): lengths})]
+    return _weight(ends, t, moved=lengths.estimate - e.gain.estimate)
+
+
+def _weight_of_padding(e: Evidence, t: Thresholds) -> Weight:
+    """Decides again for batches that are padded and for those that are not."""
+    if e.gain is None:
+        return "unknown"
+    own = e.gain
+    ends = []
+    for padded in e.by_padding.values():
+        times = padded / own.estimate
+        gain = Estimate(estimate=padded, low=own.low * times, high=own.high * times)
+        ends.append(replace(e, gain=gain, gain_by_slots=dict.fromkeys(e.gain_by_slots, gain)))
+    gains = e.by_padding.values()
+    return _weight(ends, t, moved=max(gains) - min(gains))
 
 
 def _weight_of_load(e: Evidence, t: Thresholds) -> Weight:

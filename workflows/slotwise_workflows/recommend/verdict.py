@@ -89,7 +89,11 @@ def _even(e: Evidence, t: Thresholds) -> Decision | None:
         return _decision(
             "conditional", "waiting_only", gain=gain.estimate, waiting=e.load.waiting.estimate
         )
-    bound = e.bound
+    lengths, bound = e.by_lengths, e.bound
+    if lengths is not None and lengths.low >= t.none_below:
+        return _decision(
+            "no_gain", "cost_takes_it", gain_high=gain.high, by_lengths=lengths.estimate
+        )
     if bound is not None and bound.low >= t.none_below:
         return _decision(
             "no_gain", "neighbours_alike", gain_high=gain.high, gain_bound=bound.estimate
@@ -105,7 +109,8 @@ def _large(e: Evidence, t: Thresholds) -> Decision | None:
     if e.facts.mode.value == "offline":
         return _decision("adopt", "gain_offline", **figures)
     if e.load is None:
-        return _decision("adopt", "gain_lengths_only", **figures)
+        code = "gain_lengths_only" if e.facts.cost is None else "gain_at_cost"
+        return _decision("adopt", code, **figures)
     missed = _missed_objective(e)
     if missed is not None:
         return _adopt_for_objective(e, figures, *missed)

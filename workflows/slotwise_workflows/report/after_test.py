@@ -15,6 +15,8 @@ FLAGS = frozenset({"--allow-truncated", "--json", "--quiet", "--no-input", "--de
 # What concerns that run alone: where it wrote and how it spoke.
 _NOT_AGAIN = frozenset({"--output-dir", "--json", "--quiet", "--no-input", "--debug"})
 _FROM_FACTS = ("slots", "replicas", "ms_per_token", "max_delay_ms", "serving", "mode")
+# What no option tells stands in a workload file.
+WORKLOAD = "WORKLOAD.yaml"
 _LONGEST_WORD = 1000
 
 
@@ -63,7 +65,18 @@ def _given(facts: Sequence[Fact]) -> list[str]:
             value = "inf"  # JSON has no infinity: a delay without a number is one without an end
         if value is not None:
             options += [f"--{name.replace('_', '-')}", _exact(value)]
-    return options
+    return [*options, *_cost_given(facts)]
+
+
+def _cost_given(facts: Sequence[Fact]) -> list[str]:
+    """The step cost and the memory that a run was told."""
+    told = {fact.name: fact for fact in facts}
+    cost = told.get("cost")
+    if cost is None:
+        return []
+    if "memory" in told or cost.basis not in {"preset", "calibration"}:
+        return ["--workload", WORKLOAD]
+    return [f"--{cost.basis}", str(cost.value)]
 
 
 def _exact(value: float | str) -> str:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from slotwise_workflows.report.document import Branding, Document, Section
 from slotwise_workflows.report.sections import (
+    attribution,
     data,
     first_page,
     method,
@@ -63,6 +64,7 @@ def _for_an_operator(result: Result, shown: Diagnosis, words: Words) -> tuple[_P
     )
     rest = (
         pictures.pictures(shown, words),
+        attribution.attribution(shown, words),
         outlook.what_if(shown, words),
         outlook.money(shown, words),
         outlook.elsewhere(shown, words),
@@ -85,6 +87,7 @@ def _for_a_user_of_an_api(result: Result, shown: Diagnosis, words: Words) -> tup
     appendix = (
         first_page.numbers(shown, words),
         pictures.simulated(shown, words),
+        attribution.attribution(shown, words),
         outlook.what_if(shown, words),
         outlook.money(shown, words),
         outlook.limits(shown, words),
@@ -103,8 +106,8 @@ def _foundations(result: Result, words: Words) -> _Parts:
     return (
         data.data(result, words),
         data.assumptions(result, words),
-        method.method(words),
-        method.glossary(words),
+        method.method(result, words),
+        method.glossary(result, words),
         method.provenance(result.provenance, words),
     )
 

@@ -39,7 +39,8 @@ def csv_tables(result: Result) -> dict[str, tuple[list[str], list[Row]]]:
         ),
         "output_lengths": ("model from_token to_token requests", each(_histogram)),
         "arrivals": ("model from_s to_s requests_per_s", each(_arrivals)),
-        "facts": ("model fact value low high unit source basis weight", each(_facts)),
+        "attribution": ("model factor value", each(_attribution)),
+        "facts": ("model fact value low high unit source basis detail weight", each(_facts)),
         "rows": ("kind reason rows", _reconciliation(result)),
         "segments": (
             "segment value requests token_share mean p50 p95 max std cv",
@@ -92,7 +93,15 @@ def _arrivals(own: Diagnosis) -> Iterator[Row]:
 
 def _facts(own: Diagnosis) -> Iterator[Row]:
     for f in own.facts:
-        yield f.name, f.value, f.low, f.high, f.unit, f.source, f.basis, f.weight
+        yield f.name, f.value, f.low, f.high, f.unit, f.source, f.basis, f.detail, f.weight
+
+
+def _attribution(own: Diagnosis) -> Iterator[Row]:
+    split = own.attribution
+    if split is not None:
+        for name in ("order", "memory", "larger_batch", "total"):
+            yield name, getattr(split, name)
+        yield from ((f"running.{name}", n) for name, n in split.running.items())
 
 
 def _reconciliation(result: Result) -> list[Row]:

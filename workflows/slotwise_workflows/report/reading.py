@@ -22,12 +22,22 @@ _MEASURED_LIMITS = {
     "few_requests",
     "closed_loop",
     "prefill_not_counted",
+    "prompts_unknown",
 }
 _ASSUMED_LIMITS = {
     "replicas_assumed",
     "slots_assumed",
     "time_per_token_assumed",
     "constant_time_per_token",
+    "cost_of_preset",
+    "cost_unchecked",
+    "padding_not_counted",
+}
+_SIMULATED_LIMITS = {
+    "lengths_drift",
+    "replay_contradicted",
+    "padding_counted",
+    "batches_exceed_memory",
 }
 _MEASURED_ALTERNATIVES = {
     "prefix_sharing",
@@ -57,7 +67,7 @@ def limit_item(words: Words, reason: Reason) -> Item:
         label = "measured"
     elif reason.code in _ASSUMED_LIMITS:
         label = "assumed"
-    elif reason.code in {"lengths_drift", "replay_contradicted"}:
+    elif reason.code in _SIMULATED_LIMITS:
         label = "simulated"
     return Item(
         words.sentence("limit", reason.code, reason.numbers), label, label_word(words, label)
@@ -67,6 +77,8 @@ def limit_item(words: Words, reason: Reason) -> Item:
 def alternative_item(words: Words, reason: Reason) -> Item:
     """Where to look instead, labelled where it was read off the log."""
     label: Label = "measured" if reason.code in _MEASURED_ALTERNATIVES else ""
+    if reason.code == "sort_by_length":
+        label = "simulated"
     text = words.sentence("alternative", reason.code, reason.numbers)
     return Item(text, label, label_word(words, label))
 

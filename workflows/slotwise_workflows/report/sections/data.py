@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from slotwise_workflows.costs import CostRecord
 from slotwise_workflows.report.document import (
     Block,
     Bullets,
@@ -31,10 +35,21 @@ _FACT_KINDS = {
     "slots": "count",
     "replicas": "count",
     "ms_per_token": "milliseconds",
+    "memory": "tokens",
     "max_delay_ms": "milliseconds",
     "busiest_rate_per_s": "rate",
     "offered_load": "percent",
 }
+
+# Terms of a step cost, in the order in which they are shown.
+_TERMS = (
+    "base_ms",
+    "prefill_base_ms",
+    "per_seq_ms",
+    "per_kv_token_ms",
+    "per_prefill_token_ms",
+    "per_prefill_token2_ms",
+)
 
 
 def data(result: Result, words: Words) -> Section:
@@ -202,19 +217,37 @@ def assumptions(result: Result, words: Words) -> Section:
         blocks.append(Table(words("assumptions.caption"), heads, rows))
     else:
         blocks.append(Paragraph(words("assumptions.none")))
+    if result.cost is not None:
+        blocks.append(_step_cost(result.cost, words))
     if result.thresholds:
         blocks.append(_thresholds(result.thresholds, words))
     return Section("assumptions", words("assumptions.title"), tuple(blocks))
 
 
 def _fact(own: Fact, words: Words) -> tuple[str, ...]:
+    basis = known(words, "basis", own.basis) if own.basis else words.number(None, "")
     return (
         known(words, "fact", own.name),
         fact_value(own, words),
         words(f"label.{own.source}"),
-        known(words, "basis", own.basis) if own.basis else words.number(None, ""),
+        words("assumptions.detail", basis=basis, detail=own.detail) if own.detail else basis,
         words(f"weight.{own.weight}"),
     )
+
+
+def _step_cost(own: CostRecord, words: Words) -> Table:
+    """Every term that is not zero; those of larger batches below."""
+    pieces: list[Mapping[str, Any]] = [own.values, *(own.values.get("pieces") or ())]
+    rows = []
+    for piece in pieces:
+        for name in _TERMS:
+            if piece.get(name):
+                term = words(f"assumptions.{name}")
+                if "from_seqs" in piece:
+                    term = words("assumptions.from_seqs", term=term, seqs=piece["from_seqs"])
+                rows.append((term, words.number(piece[name], "digits")))
+    heads = (Column(words("assumptions.term"), numeric=False), Column(words("assumptions.value")))
+    return Table(words("assumptions.cost"), heads, tuple(rows))
 
 
 def known(words: Words, group: str, code: str) -> str:

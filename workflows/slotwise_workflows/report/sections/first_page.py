@@ -184,29 +184,24 @@ def _sample(diagnosis: Diagnosis, words: Words) -> tuple[KeyNumber, ...]:
 
 
 def _idle(diagnosis: Diagnosis, batch: str, words: Words) -> KeyNumber:
-    """The idle share of the replay; of full batches where the load leaves the slots empty anyway.
-
-    Batches of a backlog hold their slots `gain` times as long as their requests use them, so
-    1 - 1/gain of that time is idle; refilled slots of a backlog are never idle.
-    """
+    """The idle share of the replay; under full load where today's leaves slots empty anyway."""
     now = diagnosis.idle_share.get(batch)
     after = diagnosis.idle_share.get(reading.CONTINUOUS)
     if now is None or after is None:
         dash = words.number(None, "")
         return _item(words, "numbers.idle", dash, dash, words("numbers.not_simulated"), "simulated")
     shown = words.number(now, "percent"), words.number(after, "percent")
-    if diagnosis.gain is None:
+    full = diagnosis.idle_at_full.get(batch)
+    refilled = diagnosis.idle_at_full.get(reading.CONTINUOUS)
+    if full is None or refilled is None:
         return _item(words, "numbers.idle", *shown, words("numbers.no_interval"), "simulated")
-    gain = diagnosis.gain
-    full, low, high = (max(0.0, 1 - 1 / g) for g in (gain.estimate, gain.low, gain.high))
     timed = reading.times_count(diagnosis)
     if timed and reading.overloaded(diagnosis, batch):
-        note = words("numbers.idle_full", now=full, low=low, high=high)
+        note = words("numbers.idle_full", now=full.estimate, low=full.low, high=full.high)
         return _item(words, "numbers.idle", *shown, note, "simulated")
     key = "numbers.idle_today" if timed else "numbers.idle_replay"
-    note = words(key, low=low, high=high, now=now, after=after)
-    refilled = words.number(0.0, "percent")
-    shown = words.number(full, "percent"), refilled
+    note = words(key, low=full.low, high=full.high, now=now, after=after)
+    shown = words.number(full.estimate, "percent"), words.number(refilled.estimate, "percent")
     return _item(words, "numbers.idle_at_full", *shown, note, "simulated")
 
 

@@ -17,9 +17,10 @@ from slotwise_workflows.report.document import (
     Table,
 )
 from slotwise_workflows.report.words import Words, clean
-from slotwise_workflows.result import Provenance
+from slotwise_workflows.result import Diagnosis, Provenance
 
 _PARAGRAPHS = ("p1", "p2", "p3", "p4", "p5", "validation")
+_UNDER_A_STEP_COST = ("p1_step", "p2_step", "p3_step", "p4", "p5", "validation", "validation_step")
 _TERMS = (
     "slot",
     "batch_at_once",
@@ -35,23 +36,26 @@ _TERMS = (
     "interval",
     "drift",
 )
+_TERMS_OF_A_STEP_COST = ("step_cost", "padding", "kv_memory")
 _MAX_FILES = 20
 _MAX_SETTINGS = 60
 _LONG = 200
 
 
-def method(words: Words) -> Section:
+def method(diagnosis: Diagnosis, words: Words) -> Section:
     """What was computed and what it was checked against."""
+    told = _PARAGRAPHS if diagnosis.cost is None else _UNDER_A_STEP_COST
     return Section(
         "method",
         words("method.title"),
-        tuple(Paragraph(words(f"method.{key}")) for key in _PARAGRAPHS),
+        tuple(Paragraph(words(f"method.{key}")) for key in told),
     )
 
 
-def glossary(words: Words) -> Section:
+def glossary(diagnosis: Diagnosis, words: Words) -> Section:
     """The terms of the report."""
-    items = tuple((words(f"glossary.{t}.term"), words(f"glossary.{t}.text")) for t in _TERMS)
+    terms = _TERMS if diagnosis.cost is None else (*_TERMS, *_TERMS_OF_A_STEP_COST)
+    items = tuple((words(f"glossary.{t}.term"), words(f"glossary.{t}.text")) for t in terms)
     return Section("glossary", words("glossary.title"), (Definitions(items),))
 
 

@@ -242,12 +242,15 @@ def _gain(diagnosis: Diagnosis, words: Words) -> Figure | None:
     }
     if diagnosis.gain is not None:
         in_order[diagnosis.slots] = diagnosis.gain.estimate
-    if diagnosis.arrivals is None:
+    stepped = diagnosis.cost is not None
+    if diagnosis.arrivals is None and not stepped:
         in_order = {}
     few, many = min(bound), max(bound)
     assumed = "_assumed" if diagnosis.slots_is_range else ""
     own = diagnosis.gain
-    labels = {key: words(f"gain.{key}") for key in ("axis", "y", "bound", "order", "even")}
+    kind = "_cost" if stepped else ""
+    labels = {key: words(f"gain.{key}") for key in ("axis", "y", "even")}
+    labels |= {key: words(f"gain.{key}{kind}") for key in ("bound", "order")}
     labels["here"] = words(f"gain.here{assumed}", slots=here)
     rows = [
         (
@@ -257,12 +260,13 @@ def _gain(diagnosis: Diagnosis, words: Words) -> Figure | None:
         )
         for slots in sorted({*bound, *in_order})
     ]
-    heads = (words("gain.slots"), words("gain.regrouped"), words("gain.in_order"))
+    heads = (words("gain.slots"), words(f"gain.regrouped{kind}"), words(f"gain.in_order{kind}"))
     at_here = bound.get(here)
     at = at_here.estimate if at_here else None
     if here in in_order and at is not None:
         digits = {} if own is None else {"low": own.low, "high": own.high}
-        title = words("gain.title_order", slots=here, gain=in_order[here], value=at, **digits)
+        key = "gain.title_cost" if stepped else "gain.title_order"
+        title = words(key, slots=here, gain=in_order[here], value=at, **digits)
     else:
         title = words("gain.title", slots=here, value=at)
     return _figure(
@@ -279,7 +283,7 @@ def _gain(diagnosis: Diagnosis, words: Words) -> Figure | None:
             slots=here,
         ),
         table=_table(words, "gain.table", heads, rows),
-        label="measured",
+        label="simulated" if stepped else "measured",
     )
 
 

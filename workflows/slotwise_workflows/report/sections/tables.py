@@ -73,6 +73,9 @@ def _policies(diagnosis: Diagnosis, words: Words) -> Table:
         )
         for key, kind, read, needed in ((*_TIMES, *_TOTALS) if timed else _TOTALS)
     ]
+    if any(p.preemptions for p in diagnosis.policies.values()):
+        cells = (words.number(p.preemptions, "count") for p in diagnosis.policies.values())
+        rows.append((words("tables.preemptions"), *cells))
     for key, kind, values in (
         ("capacity", "rate", diagnosis.capacity_per_s),
         ("utilisation", "percent", diagnosis.utilisation),

@@ -1,0 +1,85 @@
+"""Where the gain comes from: the order of filling, kept apart from memory for more requests."""
+
+from __future__ import annotations
+
+from slotwise_sim.attribution import Attribution
+from slotwise_workflows.report import charts, reading, svg
+from slotwise_workflows.report.document import Block, Column, Figure, Paragraph, Section, Table
+from slotwise_workflows.report.words import Words
+from slotwise_workflows.result import Diagnosis
+
+
+def attribution(diagnosis: Diagnosis, words: Words) -> Section | None:
+    """The split of the gain; None at a fixed time per token, where all of it is order."""
+    split = diagnosis.attribution
+    if split is None:
+        return None
+    tag = words("label.simulated")
+    told = _numbers(split)
+    padding = reading.fact(diagnosis, "padding")
+    if split.memory is None or diagnosis.memory is None:
+        blocks: list[Block] = [Paragraph(words("attribution.lead_order", **told), "simulated", tag)]
+        held = None if diagnosis.cost is None else diagnosis.cost.kv_tokens
+        if held is not None:
+            blocks.append(Paragraph(words("attribution.preset_held", tokens=held)))
+    else:
+        blocks = [
+            Paragraph(words(f"attribution.lead{_less(split)}", **told), "simulated", tag),
+            _figure(split, words),
+            Paragraph(words("attribution.bought", tokens=diagnosis.memory.kv_tokens)),
+        ]
+    if padding is not None and padding.value == "yes":
+        blocks.append(Paragraph(words("attribution.padding")))
+    blocks.append(Paragraph(words("attribution.kernels")))
+    return Section("attribution", words("attribution.title"), tuple(blocks))
+
+
+def one_line(split: Attribution, words: Words) -> str:
+    """The split as a console shows it."""
+    key = "line_order" if split.memory is None else "line"
+    return words(f"attribution.{key}", **_numbers(split))
+
+
+def _numbers(split: Attribution) -> dict[str, float | None]:
+    """What its sentences name."""
+    return {
+        "order": split.order,
+        "memory": split.memory,
+        "larger_batch": split.larger_batch,
+        "total": split.total,
+        "now": split.running["continuous"],
+        "running": split.running.get("paged"),
+    }
+
+
+def _less(split: Attribution) -> str:
+    """Where memory holds fewer requests than there are slots, other sentences say so."""
+    return "_less" if split.memory is not None and split.memory < 1 else ""
+
+
+def _figure(split: Attribution, words: Words) -> Figure:
+    told = _numbers(split)
+    names = ("order", "memory", "larger_batch", "total")
+    steps = [(words(f"attribution.{name}", **told), told[name] or 1.0) for name in names]
+    title = words(f"attribution.title_figure{_less(split)}", **told)
+    description = words("attribution.description", **told)
+    *bars, whole = ((words("attribution.bar", name=n, factor=f), f) for n, f in steps)
+    spec = charts.product(bars, whole, {"axis": words("attribution.axis")})
+    heads = (
+        Column(words("attribution.column"), numeric=False),
+        Column(words("attribution.factor")),
+    )
+    return Figure(
+        id="product",
+        title=title,
+        description=description,
+        svg=svg.draw(spec, name="product", title=title, description=description),
+        table=Table(
+            words("attribution.table"),
+            heads,
+            tuple((name, words.number(factor, "times")) for name, factor in steps),
+        ),
+        label="simulated",
+        tag=words("label.simulated"),
+        note=words("attribution.note"),
+    )

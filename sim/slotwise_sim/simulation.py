@@ -66,7 +66,8 @@ def simulate(
     if memory is not None and isinstance(policy, Continuous):
         check_fits(workload, memory)
     edges = _edges(workload, policy.bins) if isinstance(policy, Binned) else np.empty(0)
-    start_s, first_token_s, own_end_s, held_until_s = times = np.empty((4, len(workload)))
+    # Where slots are refilled, each is given back at its request's own end.
+    times = np.empty((3 if isinstance(policy, Continuous) else 4, len(workload)))
     busy_slot_s, preemptions, done = 0.0, 0, 0
 
     def further(of_this_replica: int) -> None:
@@ -80,6 +81,7 @@ def simulate(
         busy_slot_s += served.busy_slot_s
         preemptions += served.preemptions
         done += len(served.times[0])
+    start_s, first_token_s, own_end_s, held_until_s = *times[:3], times[-1]
     together = not isinstance(policy, Continuous) and policy.release == "batch"
     return Outcome(
         arrival_s=workload.arrival_s,
@@ -98,10 +100,11 @@ def simulate(
 class _Served(NamedTuple):
     """What one server made of its requests.
 
-    ``times`` are start, first token, own end and the instant the slot is given back; see `Outcome`.
+    ``times`` are start, first token, own end and, where it is another one, the instant at which the
+    slot is given back; see `Outcome`.
     """
 
-    times: tuple[Floats, Floats, Floats, Floats]
+    times: tuple[Floats, ...]
     busy_slot_s: float
     preemptions: int = 0
 
@@ -163,7 +166,7 @@ def _refill_slots(workload: Workload, cost: PerToken, slots: int) -> _Served:
     service_s /= 1000
     start_s, end_s = np.empty(len(workload)), np.empty(len(workload))
     kernel.continuous_slots(arrival_s, service_s, slots, start_s, end_s)
-    times = (start_s, start_s + cost.ms_per_token / 1000, end_s, end_s)
+    times = (start_s, start_s + cost.ms_per_token / 1000, end_s)
     return _Served(times, _busy_per_token_s(workload, cost))
 
 
@@ -201,10 +204,8 @@ def _refill_between_iterations(
         len(workload),
         on_progress,
     )
-    start_s, first_token_s, end_s = (
-        requests[name] for name in ("start_s", "first_token_s", "own_end_s")
-    )
-    return _Served((start_s, first_token_s, end_s, end_s), busy_slot_s, preemptions)
+    times = tuple(requests[name] for name in ("start_s", "first_token_s", "own_end_s"))
+    return _Served(times, busy_slot_s, preemptions)
 
 
 def _serve_batches(
@@ -243,15 +244,13 @@ def _serve_batches(
         len(workload),
         on_progress,
     )
-    start_s, first_token_s, own_end_s, held_until_s = (
-        requests[name] for name in ("start_s", "first_token_s", "own_end_s", "held_until_s")
-    )
+    names = ("start_s", "first_token_s", "own_end_s", "held_until_s")
     busy_slot_s = (
         _busy_per_token_s(workload, cost)
         if isinstance(cost, PerToken)
-        else float((own_end_s - start_s).sum())
+        else float((requests["own_end_s"] - requests["start_s"]).sum())
     )
-    return _Served((start_s, first_token_s, own_end_s, held_until_s), busy_slot_s)
+    return _Served(tuple(requests[name] for name in names), busy_slot_s)
 
 
 def _busy_per_token_s(workload: Workload, cost: PerToken) -> float:

@@ -4,6 +4,6 @@
 - ``iterations``: the whole server works in iterations, and slots are refilled between them.
 - ``batches``: a batch starts together and its slots are given back together.
 
-All take the requests of one server in order of arrival, as contiguous arrays, and write into arrays
-made by the caller with NumPy, which asks the system for large pages.
+Beside them ``records`` is how requests are handed over, ``control`` how a loop is stopped, and
+``heap`` what two of the loops keep the next end in.
 """

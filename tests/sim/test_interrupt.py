@@ -1,0 +1,89 @@
+"""Ctrl-C stops a long replay, and nothing of it goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from slotwise_sim import (
+    Binned,
+    Continuous,
+    Cost,
+    Memory,
+    PerToken,
+    Policy,
+    Step,
+    Workload,
+    simulate,
+    watching,
+)
+
+# A hundred thousand bins are looked through for every batch: minutes, if nobody stops it.
+ENDLESS = """
+import numpy as np
+from slotwise_sim import *
+
+n = 1_000_000
+workload = Workload(np.zeros(n), np.arange(n) + 1, np.zeros(n, dtype=np.int64))
+told = []
+
+def on_progress(done, n):
+    if not told:
+        told.append(print("runs", flush=True))
+
+simulate(workload, Binned(100_000), PerToken(1.0), slots=2, on_progress=on_progress)
+print("ends")
+"""
+
+
+def test_ctrl_c_ends_a_process_that_replays() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", ENDLESS],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell starts what runs in the background with SIGINT ignored, which would be inherited.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "runs\n"
+        process.send_signal(signal.SIGINT)
+        told, fault = process.communicate(timeout=120)
+    assert told == ""
+    assert fault.strip().endswith("KeyboardInterrupt")
+    assert process.returncode == -signal.SIGINT
+
+
+@pytest.mark.parametrize(
+    ("policy", "cost", "memory"),
+    [
+        (Binned(1000), PerToken(1.0), None),
+        (Continuous(), Step(1.0, 0.1, 1e-3), Memory(20_000)),
+    ],
+)
+def test_an_interrupted_loop_stops_and_its_thread_ends(
+    policy: Policy, cost: Cost, memory: Memory | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n = watching.MANY
+    tokens = np.random.default_rng(1).integers(1, 1000, n)
+    workload = Workload(np.zeros(n), tokens, tokens)
+    heard = []
+
+    def interrupt(done: int, _: int) -> None:
+        heard.append(done)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    simulate(Workload(np.zeros(9), tokens[:9], tokens[:9]), policy, cost, slots=8, memory=memory)
+    monkeypatch.setattr(watching, "GLANCE_S", 1e-3)
+    threads = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        simulate(workload, policy, cost, slots=64, memory=memory, on_progress=interrupt)
+    assert threading.active_count() == threads
+    assert len(heard) == 1
+    assert heard[0] < n

@@ -12,6 +12,7 @@ import typer
 
 from slotwise_cli import (
     bundle,
+    calibrate,
     config,
     demo,
     diagnose,
@@ -81,6 +82,7 @@ app.command()(inspect.inspect)
 app.command()(simulate.simulate)
 app.command()(sweep.sweep)
 app.command()(probe.probe)
+app.command()(calibrate.calibrate)
 app.command()(report.report)
 app.command()(run.run)
 

@@ -12,8 +12,11 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
+
+from slotwise_sim import Continuous, Step, Workload, simulate
 
 ROOT = Path(__file__).parents[2]
 FENCED = re.compile(r"```bash\n(.*?)```", re.DOTALL)
@@ -33,6 +36,24 @@ PAGES = [
     )
     if examples(page)
 ]
+
+
+def measured_run() -> str:
+    """A log of a simulated server, with first tokens and ends."""
+    rng = np.random.default_rng(7)
+    workload = Workload(
+        np.cumsum(rng.exponential(0.4, 60)), rng.integers(2, 300, 60), rng.integers(9, 800, 60)
+    )
+    outcome = simulate(workload, Continuous(), Step(15, 0.5, 0, 0.05), slots=64)
+    columns = (
+        1_788_220_800 + workload.arrival_s,
+        outcome.first_token_s - workload.arrival_s,
+        outcome.end_s - workload.arrival_s,
+        workload.prompt_tokens,
+        workload.output_tokens,
+    )
+    rows = (",".join(f"{value:.6f}" for value in row) for row in zip(*columns, strict=True))
+    return "\n".join(["timestamp,ttft_s,latency_s,prompt_tokens,completion_tokens", *rows]) + "\n"
 
 
 @pytest.fixture
@@ -64,6 +85,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "table.csv").write_text(
         "t_ms,out\n" + "".join(f"{at * 1000:.0f},{o}\n" for _, at, _, o in rows)
     )
+    (tmp_path / "measured.csv").write_text(measured_run())
     (tmp_path / "workload.yaml").write_text(
         "version: 1\nname: example\ntraffic: {log: {path: requests.csv}}\n"
         "server: {slots: 8, cost: {ms_per_token: 12}}\n"

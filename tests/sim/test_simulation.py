@@ -85,11 +85,16 @@ def assert_same(outcome: Outcome, requests: list[object]) -> None:
         assert ticks(getattr(outcome, f"{name}_s")) == expected, name
 
 
+def replayed(reference: ModuleType, case: Case, serve: object) -> list[object]:
+    """The slow simulator's requests."""
+    rows = enumerate(zip(case.arrivals, case.tokens, strict=True))
+    requests = [reference.Request(row, *both) for row, both in rows]
+    return list(reference.replay(requests, serve, case.slots, case.replicas))
+
+
 @given(cases())
 def test_continuous_is_the_slow_one(reference: ModuleType, case: Case) -> None:
-    expected = reference.replay(
-        case.arrivals, case.tokens, reference.continuous, case.slots, case.replicas, case.pace
-    )
+    expected = replayed(reference, case, reference.continuous_per_token(case.pace))
     assert_same(outcome_of(case, Continuous()), expected)
 
 
@@ -97,10 +102,8 @@ def test_continuous_is_the_slow_one(reference: ModuleType, case: Case) -> None:
 def test_batches_are_the_slow_ones(
     reference: ModuleType, case: Case, delay: int | None, own: bool
 ) -> None:
-    serve = reference.batches(delay, own)
-    expected = reference.replay(
-        case.arrivals, case.tokens, serve, case.slots, case.replicas, case.pace
-    )
+    run = reference.batch_per_token(case.pace)
+    expected = replayed(reference, case, reference.batches(run, delay, own))
     release: Release = "own" if own else "batch"
     policy: Policy = (
         Static(release=release) if delay is None else Dynamic(milliseconds(delay), release=release)

@@ -1,7 +1,8 @@
-"""Keeps the published schema of `result.json` equal to its models.
+"""Keeps the published schemas of `result.json` and `calibration.json` equal to their models.
 
-``python -m slotwise_workflows.schemas`` writes it again after a change of `result.py`; a test fails
-while the two differ. Works in a checkout only: an installed slotwise never changes its own files.
+``python -m slotwise_workflows.schemas`` writes them again after a change of `result.py` or of
+`calibrate/file.py`; a test fails while one differs. Works in a checkout only: an installed slotwise
+never changes its own files.
 """
 
 from __future__ import annotations
@@ -9,25 +10,40 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from slotwise_workflows.resources import RESULT_SCHEMA
+from pydantic import BaseModel
+
+from slotwise_workflows.calibrate.file import CalibrationFile
+from slotwise_workflows.resources import CALIBRATION_SCHEMA, RESULT_SCHEMA
 from slotwise_workflows.result import Result
 
 
 def result_schema() -> str:
     """The JSON Schema of `result.json`, as the text of its file."""
-    schema = Result.model_json_schema(by_alias=True, mode="serialization")
+    return _schema(Result, "urn:slotwise:result:v1")
+
+
+def calibration_schema() -> str:
+    """The JSON Schema of `calibration.json`, as the text of its file."""
+    return _schema(CalibrationFile, "urn:slotwise:calibration:v1")
+
+
+def _schema(model: type[BaseModel], name: str) -> str:
     published = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "urn:slotwise:result:v1",
-        **schema,
+        "$id": name,
+        **model.model_json_schema(by_alias=True, mode="serialization"),
     }
     return json.dumps(published, indent=2, ensure_ascii=False) + "\n"
 
 
 def main() -> None:
-    """Writes the schema's file in the checkout."""
-    path = Path(__file__).resolve().parents[2] / RESULT_SCHEMA
-    path.write_text(result_schema(), encoding="utf-8", newline="\n")
+    """Writes the schemas' files in the checkout."""
+    top = Path(__file__).resolve().parents[2]
+    for path, text in (
+        (RESULT_SCHEMA, result_schema()),
+        (CALIBRATION_SCHEMA, calibration_schema()),
+    ):
+        (top / path).write_text(text, encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":

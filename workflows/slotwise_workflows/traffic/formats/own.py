@@ -38,4 +38,26 @@ SLOTWISE_TRAFFIC = Format(
     verified=True,
 )
 
-FORMATS = (SLOTWISE_TRAFFIC,)
+SLOTWISE_PROBE = Format(
+    id="slotwise_probe",
+    title="probe.jsonl of slotwise probe",
+    needs=("sent_ns", "first_token_ns", "last_token_ns", "asked_tokens"),
+    fields={
+        "arrival": "sent_ns",
+        "latency": "last_token_ns - sent_ns [ns]",
+        "ttft": "first_token_ns - sent_ns [ns]",
+        "prompt_tokens": "prompt_tokens",
+        "output_tokens": "output_tokens",
+        "max_tokens": "asked_tokens",
+        "finish_reason": "finish_reason",
+        "stream": "streamed",
+        "status": "status",
+        "error": "fault",
+    },
+    time_unit="ns",
+    monotonic=True,
+    verified=True,
+    bench=True,
+)
+
+FORMATS = (SLOTWISE_TRAFFIC, SLOTWISE_PROBE)

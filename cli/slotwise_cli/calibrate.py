@@ -1,0 +1,200 @@
+"""`slotwise calibrate`: a measured run in, the cost of an iteration out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from slotwise_cli import options
+from slotwise_cli.console import Console
+from slotwise_cli.faults import place_named_by
+from slotwise_workflows.errors import UsageError
+
+if TYPE_CHECKING:
+    from slotwise_sim.calibration import Server
+    from slotwise_workflows.calibrate.file import CalibrationFile, ErrorShares
+
+_MOST_TOKENS = 1 << 40
+
+
+def calibrate(
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN",
+            help="A log with first tokens and ends, or what `probe` or `diagnose` wrote.",
+        ),
+    ],
+    slots: options.Slots = None,
+    policy: Annotated[
+        Literal["continuous", "static"],
+        typer.Option("--policy", metavar="continuous|static", help="How the server batched."),
+    ] = "continuous",
+    max_batched_tokens: Annotated[
+        int | None,
+        typer.Option(
+            "--max-batched-tokens",
+            min=1,
+            max=_MOST_TOKENS,
+            metavar="N",
+            help="Most tokens of one iteration; vLLM's max_num_batched_tokens.",
+        ),
+    ] = None,
+    kv_tokens: Annotated[
+        int | None,
+        typer.Option(
+            "--kv-tokens",
+            min=1,
+            max=_MOST_TOKENS,
+            metavar="N",
+            help="Tokens the KV cache of one server holds; unlimited if left out.",
+        ),
+    ] = None,
+    block_tokens: Annotated[
+        int,
+        typer.Option("--block-tokens", min=1, max=1 << 20, metavar="N", help="Of a KV block."),
+    ] = 16,
+    replicas: options.Replicas = None,
+    fix: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fix",
+            metavar="TERM=MS",
+            help="A term that is not to be fitted, e.g. per_kv_token_ms=0. Repeatable.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", metavar="FILE.json", help="Where the cost is written.")
+    ] = Path("calibration.json"),
+    format_: options.Format = "auto",
+    map_: options.Map = None,
+    time_unit: options.TimeUnit = None,
+    time_zone: options.TimeZone = None,
+    decimal: options.Decimal = None,
+    where: options.Where = None,
+    allow_truncated: options.AllowTruncated = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    no_input: options.NoInput = False,  # noqa: ARG001 - it never asks
+) -> None:
+    """Fit the cost of an iteration to a measured run.
+
+    The run's requests are simulated until first tokens and ends fall where they were measured. The
+    file stands for the cost in a workload file: `cost: {calibration: calibration.json}`.
+    """
+    from slotwise_cli.reading import read_options
+    from slotwise_workflows.calibrate.file import write_calibration
+    from slotwise_workflows.calibrate.run import calibrate_run
+    from slotwise_workflows.calibrate.timings import timed_log
+    from slotwise_workflows.traffic import ReadOptions, read_traffic
+
+    console = Console(quiet=quiet)
+    server = _server(
+        slots, policy, max_batched_tokens, kv_tokens, block_tokens, replicas=replicas or 1
+    )
+    given = _given(fix or ())
+    reading = read_options(
+        ReadOptions(),
+        format_=format_,
+        map_=map_,
+        time_unit=time_unit,
+        time_zone=time_zone,
+        decimal=decimal,
+        where=where,
+        segment=None,
+        allow_truncated=allow_truncated,
+    )
+    with console.progress("reading") as advance:
+        traffic = read_traffic([timed_log(run)], reading, on_progress=advance)
+    with console.progress("fitting") as advance:
+        calibration = calibrate_run(traffic, server, given=given, on_progress=advance)
+    with place_named_by("--output"):
+        write_calibration(calibration, output)
+    if json:
+        console.json(calibration)
+    else:
+        for line in _lines(calibration):
+            console.out(line)
+    for note in calibration.notes:
+        console.note(f"note: {note}")
+    console.note(f"wrote {output}")
+
+
+def _server(
+    slots: int | None,
+    policy: Literal["continuous", "static"],
+    max_batched_tokens: int | None,
+    kv_tokens: int | None,
+    block_tokens: int,
+    *,
+    replicas: int,
+) -> Server:
+    from slotwise_sim import Continuous, Memory, Static
+    from slotwise_sim.calibration import Server
+
+    if slots is None:
+        raise UsageError(
+            "--slots is needed", hint="How many requests one server ran at once: max_num_seqs"
+        )
+    if policy == "static":
+        if max_batched_tokens is not None or kv_tokens is not None:
+            raise UsageError(
+                "--max-batched-tokens and --kv-tokens have no effect with --policy static"
+            )
+        return Server(Static(), slots, replicas)
+    memory = Memory(kv_tokens, block_tokens) if kv_tokens is not None else None
+    return Server(Continuous(max_batched_tokens=max_batched_tokens), slots, replicas, memory)
+
+
+def _given(words: Sequence[str]) -> dict[str, float]:
+    from slotwise_sim.calibration import GIVABLE
+
+    given = {}
+    for word in words:
+        term, _, value = word.partition("=")
+        try:
+            given[term] = float(value)
+        except ValueError:
+            given[term] = -1.0
+        if term not in GIVABLE or not 0 <= given[term] < 1e9:
+            raise UsageError(
+                f"--fix {word[:80]!r} is not TERM=MS",
+                why=f"terms are {', '.join(GIVABLE)}; values are >= 0",
+                hint="For example --fix per_kv_token_ms=0",
+            )
+    return given
+
+
+def _lines(calibration: CalibrationFile) -> list[str]:
+    server = calibration.server
+    replicas = f", {server.replicas} replicas" if server.replicas > 1 else ""
+    low, high = calibration.batch
+    lines = [
+        f"{calibration.requests:,} requests, {server.policy}, {server.slots} slots{replicas};"
+        f" {low} to {high} sequences decoding at once",
+        "",
+        f"{'term':<22}{'ms':>12}   95 % interval",
+    ]
+    for name, term in calibration.terms.items():
+        told = f"{term.low:.4g} to {term.high:.4g}" if term.how == "fitted" else term.how
+        lines.append(f"{name:<22}{term.value:>12.4g}   {told.replace('_', ' ')}")
+    if calibration.bend_seqs is not None:
+        lines.append(
+            f"bend: share of base_ms that an empty batch saves; none at {calibration.bend_seqs}"
+            " sequences"
+        )
+    lines += ["", f"{'simulated to measured':<22}{'mean':>9}{'p95':>9}{'TTFT':>9}{'makespan':>10}"]
+    lines.append(_error_line(f"all {calibration.requests:,}", calibration.errors))
+    if calibration.hold_out is not None:
+        held = calibration.hold_out
+        lines.append(_error_line(f"{held.judged:,} from {held.fitted:,}", held.errors))
+    return lines
+
+
+def _error_line(name: str, errors: ErrorShares) -> str:
+    shares = (errors.latency_mean, errors.latency_p95, errors.ttft_mean, errors.makespan)
+    mean, p95, ttft, makespan = (f"{100 * share:+.1f} %" for share in shares)
+    return f"{name:<22}{mean:>9}{p95:>9}{ttft:>9}{makespan:>10}"

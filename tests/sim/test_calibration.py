@@ -1,0 +1,255 @@
+"""Costs are found again from what they made of requests, and refused where they cannot be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from slotwise_sim import Continuous, Memory, NeverFitsError, Piece, Static, Step, Workload, simulate
+from slotwise_sim.calibration import (
+    GIVABLE,
+    TERMS,
+    Calibration,
+    Server,
+    UnidentifiableError,
+    calibrate,
+    errors,
+    hold_out,
+)
+from slotwise_sim.observed import Measured
+from slotwise_sim.workload import Floats
+
+TRUTH = Step(base_ms=20, per_seq_ms=0.4, per_prefill_token_ms=0.08)
+OVERHEAD_MS = 20.0
+ROOMY = Server(Continuous(), slots=64)
+
+
+def requests(n: int, rate: float, rng: np.random.Generator, *, output_mean: int = 120) -> Workload:
+    output = 2 + rng.exponential(output_mean, n).astype(np.int64)
+    return Workload(np.cumsum(rng.exponential(1 / rate, n)), output, rng.integers(50, 800, n))
+
+
+def measure(
+    workload: Workload, cost: Step, server: Server, rng: np.random.Generator, noise: float = 0.02
+) -> Measured:
+    """What a server of a known cost does, as a noisy clock sees it."""
+    late = replace(workload, arrival_s=workload.arrival_s + OVERHEAD_MS / 1000)
+    outcome = simulate(
+        late,
+        server.policy,
+        cost,
+        slots=server.slots,
+        replicas=server.replicas,
+        memory=server.memory,
+    )
+    n = len(workload)
+    spans: Floats = (outcome.end_s - outcome.first_token_s) * np.exp(rng.normal(0, noise, n))
+    first = outcome.first_token_s + noise * np.abs(rng.normal(0, 0.15, n)) - noise * 0.12
+    first = np.maximum(first, workload.arrival_s)
+    return Measured(workload, first, first + spans)
+
+
+def covered(found: Calibration, cost: Step) -> list[bool]:
+    truth = {
+        "base_ms": cost.base_ms,
+        "per_seq_ms": cost.per_seq_ms,
+        "per_prefill_token_ms": cost.per_prefill_token_ms,
+        "overhead_ms": OVERHEAD_MS,
+    }
+    return [found.terms[t].low <= value <= found.terms[t].high for t, value in truth.items()]
+
+
+def iteration_ms(cost: Step, sequences: int) -> float:
+    pieces = [Piece(1, cost.base_ms, cost.per_seq_ms), *cost.pieces]
+    piece = [p for p in pieces if p.from_seqs <= sequences][-1]
+    return piece.base_ms + piece.per_seq_ms * sequences
+
+
+SERVERS = {
+    "unlimited": (ROOMY, 3.0),
+    "chunked": (Server(Continuous(max_batched_tokens=512), 64), 3.0),
+    "separate": (Server(Continuous(prefill="separate"), 64), 2.5),
+    "replicas": (Server(Continuous(), 32, replicas=2), 5.0),
+    "preempting": (Server(Continuous(max_batched_tokens=2048), 64, 1, Memory(6000)), 2.6),
+}
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_known_cost_is_found_again(name: str) -> None:
+    server, rate = SERVERS[name]
+    rng = np.random.default_rng(7)
+    seen = measure(requests(200, rate, rng), TRUTH, server, rng)
+    found = calibrate(seen, server)
+    assert found.step.base_ms == pytest.approx(TRUTH.base_ms, rel=0.05)
+    assert found.step.per_prefill_token_ms == pytest.approx(TRUTH.per_prefill_token_ms, rel=0.15)
+    for sequences in (1, 8):
+        assert iteration_ms(found.step, sequences) == pytest.approx(
+            iteration_ms(TRUTH, sequences), rel=0.03
+        )
+    assert found.bend_seqs is None
+    for error in (found.errors.latency_mean, found.errors.ttft_mean, found.errors.makespan):
+        assert abs(error) < 0.02
+
+
+def test_the_preempting_server_does_preempt() -> None:
+    server, rate = SERVERS["preempting"]
+    workload = requests(200, rate, np.random.default_rng(7))
+    outcome = simulate(workload, server.policy, TRUTH, slots=64, memory=server.memory)
+    assert outcome.preemptions > 5
+
+
+def test_intervals_cover_the_truth() -> None:
+    hits = []
+    for seed, (server, rate) in enumerate(3 * list(SERVERS.values())):
+        rng = np.random.default_rng(100 + seed)
+        seen = measure(requests(150, rate, rng), TRUTH, server, rng)
+        hits += covered(calibrate(seen, server, given={"per_kv_token_ms": 0}), TRUTH)
+    assert np.mean(hits) >= 0.85
+
+
+def test_what_kv_tokens_cost_is_told_where_it_matters() -> None:
+    cost = Step(base_ms=10, per_seq_ms=0.1, per_kv_token_ms=8e-4, per_prefill_token_ms=0.02)
+    rng = np.random.default_rng(11)
+    workload = replace(
+        requests(250, 2.0, rng, output_mean=200), prompt_tokens=rng.choice([20, 3000], 250)
+    )
+    found = calibrate(measure(workload, cost, ROOMY, rng, noise=0.01), ROOMY)
+    assert found.terms["per_kv_token_ms"].how == "fitted"
+    assert found.step.per_kv_token_ms == pytest.approx(8e-4, rel=0.15)
+
+
+def test_a_cost_that_bends_with_the_batch_is_told_from_one_that_does_not() -> None:
+    # A mixture of experts: until 16 sequences have all experts in use, each brings in more.
+    bent = Step(5, 1.2, 0, 0.03, pieces=(Piece(16, 22.6, 0.1),))
+    rng = np.random.default_rng(5)
+    steady = requests(200, 4.0, rng, output_mean=400)
+    thinned = replace(steady, arrival_s=np.where(np.arange(200) < 120, 1.0, 2.5) * steady.arrival_s)
+    found = calibrate(measure(thinned, bent, ROOMY, rng, noise=0.005), ROOMY)
+    assert found.bend_seqs in {8, 16, 32}
+    for sequences in (2, 8, 40):
+        assert iteration_ms(found.step, sequences) == pytest.approx(
+            iteration_ms(bent, sequences), rel=0.12
+        )
+    straight = calibrate(measure(thinned, TRUTH, ROOMY, rng, noise=0.005), ROOMY)
+    assert straight.bend_seqs is None
+
+
+def test_clients_that_wait_for_answers_do_not_bias_the_cost() -> None:
+    """Eight in flight on eight slots, and batches of eight sent together."""
+    rng = np.random.default_rng(2)
+    output = 2 + rng.exponential(100, 160).astype(np.int64)
+    prompt = np.full(160, 30)
+    arrival, ends = np.zeros(160), np.zeros(0)
+    for batch in range(20):
+        rows = slice(8 * batch, 8 * batch + 8)
+        arrival[rows] = ends.max(initial=0.0) + 0.01
+        group = Workload(arrival[rows], output[rows], prompt[rows])
+        ends = simulate(group, Continuous(), TRUTH, slots=8).end_s
+    seen = measure(Workload(arrival, output, prompt), TRUTH, Server(Continuous(), 9), rng)
+    found = calibrate(seen, Server(Continuous(), 8))
+    for sequences in (1, 8):
+        assert iteration_ms(found.step, sequences) == pytest.approx(
+            iteration_ms(TRUTH, sequences), rel=0.03
+        )
+
+
+def test_a_batch_of_one_size_is_refused() -> None:
+    rng = np.random.default_rng(1)
+    workload = Workload(np.zeros(160), np.full(160, 80), np.full(160, 30))
+    server = Server(Continuous(), 8)
+    seen = measure(workload, TRUTH, server, rng)
+    with pytest.raises(UnidentifiableError, match="all the same batch size: per_seq_ms is not"):
+        calibrate(seen, server)
+    given = calibrate(seen, server, given={"per_seq_ms": TRUTH.per_seq_ms, "overhead_ms": 20})
+    assert given.step.base_ms == pytest.approx(TRUTH.base_ms, rel=0.02)
+    assert given.terms["per_seq_ms"].how == "given"
+    assert given.overhead_ms == 20
+
+
+def test_static_batches_are_fitted_too() -> None:
+    rng = np.random.default_rng(4)
+    server = Server(Static(release="own", pad=False), 8)
+    seen = measure(requests(160, 1.0, rng), TRUTH, server, rng)
+    found = calibrate(seen, server)
+    assert found.step.base_ms == pytest.approx(TRUTH.base_ms, rel=0.06)
+
+
+def test_too_few_requests_are_refused() -> None:
+    rng = np.random.default_rng(1)
+    seen = measure(requests(19, 3.0, rng), TRUTH, ROOMY, rng)
+    with pytest.raises(UnidentifiableError, match="at least 20 requests"):
+        calibrate(seen, ROOMY)
+
+
+def test_answers_that_come_at_once_are_refused() -> None:
+    rng = np.random.default_rng(1)
+    seen = measure(requests(60, 3.0, rng), TRUTH, ROOMY, rng)
+    with pytest.raises(UnidentifiableError, match="came together"):
+        calibrate(replace(seen, first_token_s=seen.end_s), ROOMY)
+
+
+def test_prompts_that_are_not_known_cost_nothing() -> None:
+    rng = np.random.default_rng(8)
+    workload = replace(requests(150, 3.0, rng), prompt_tokens=np.zeros(150, np.int64))
+    found = calibrate(measure(workload, TRUTH, ROOMY, rng), ROOMY)
+    assert found.terms["per_prefill_token_ms"].how == "not_identified"
+    assert found.step.per_prefill_token_ms == 0
+    assert found.step.base_ms == pytest.approx(TRUTH.base_ms, rel=0.05)
+
+
+def test_half_a_run_predicts_the_other() -> None:
+    rng = np.random.default_rng(9)
+    seen = measure(requests(240, 3.5, rng), TRUTH, ROOMY, rng)
+    held = hold_out(seen, ROOMY)
+    assert (held.fitted, held.judged) == (120, 120)
+    for error in (held.errors.latency_mean, held.errors.latency_p95, held.errors.makespan):
+        assert abs(error) < 0.05
+
+
+def test_the_order_of_the_rows_is_no_matter() -> None:
+    rng = np.random.default_rng(12)
+    seen = measure(requests(80, 3.0, rng), TRUTH, ROOMY, rng)
+    mixed = rng.permutation(80)
+    workload = seen.workload
+    again = Measured(
+        Workload(
+            workload.arrival_s[mixed], workload.output_tokens[mixed], workload.prompt_tokens[mixed]
+        ),
+        seen.first_token_s[mixed],
+        seen.end_s[mixed],
+    )
+    given = {"per_kv_token_ms": 0.0}
+    found, other = calibrate(seen, ROOMY, given=given), calibrate(again, ROOMY, given=given)
+    assert other.step.base_ms == pytest.approx(found.step.base_ms, rel=1e-6)
+    assert found == calibrate(seen, ROOMY, given=given)
+
+
+def test_errors_are_relative_and_signed() -> None:
+    rng = np.random.default_rng(13)
+    seen = measure(requests(60, 0.2, rng), TRUTH, ROOMY, rng, noise=0)
+    found = calibrate(seen, ROOMY, given={"per_seq_ms": 0.4})
+    slower = replace(found, step=replace(found.step, base_ms=2 * found.step.base_ms))
+    everything = np.ones(60, dtype=np.bool_)
+    assert abs(errors(found, seen, ROOMY, everything).latency_mean) < 0.01
+    assert 0.5 < errors(slower, seen, ROOMY, everything).latency_mean < 1.5
+
+
+def test_progress_is_told() -> None:
+    rng = np.random.default_rng(14)
+    seen = measure(requests(60, 3.0, rng), TRUTH, ROOMY, rng)
+    heard: list[tuple[int, int]] = []
+    calibrate(seen, ROOMY, on_progress=lambda done, of: heard.append((done, of)))
+    assert heard[0][0] == 1
+    assert heard[-1][0] == heard[-1][1]
+
+
+def test_what_is_given_must_have_a_name_and_fit() -> None:
+    rng = np.random.default_rng(15)
+    seen = measure(requests(60, 3.0, rng), TRUTH, ROOMY, rng)
+    with pytest.raises(ValueError, match="'per_seq' cannot be given"):
+        calibrate(seen, ROOMY, given={"per_seq": 1})
+    with pytest.raises(NeverFitsError):
+        calibrate(seen, replace(ROOMY, memory=Memory(100)))
+    assert set(GIVABLE) | {"bend"} == set(TERMS)

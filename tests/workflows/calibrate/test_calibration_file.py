@@ -1,0 +1,128 @@
+"""`calibration.json`: read back as written, refused when it is something else, documented."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slotwise_sim.costs import Piece, Step
+from slotwise_workflows import resources
+from slotwise_workflows.calibrate.file import (
+    AssumedServer,
+    CalibrationFile,
+    ErrorShares,
+    FittedTerm,
+    HeldOut,
+    StepCost,
+    StepPiece,
+    read_calibration,
+    write_calibration,
+)
+from slotwise_workflows.costs.calibrated import calibrated_cost
+from slotwise_workflows.errors import InputError
+from slotwise_workflows.result import InputFile
+from slotwise_workflows.schemas import calibration_schema
+
+PAGE = (Path(__file__).parents[3] / "docs/reference/calibrate.md").read_text(encoding="utf-8")
+ERRORS = ErrorShares(latency_mean=0.01, latency_p95=-0.02, ttft_mean=0.03, makespan=0.0)
+CALIBRATION = CalibrationFile(
+    slotwise="0.1.0",
+    files=[InputFile(name="run.jsonl", sha256="0" * 64, bytes=9)],
+    format="plain",
+    model="llama",
+    measured_on="2026-11-01T00:00:00Z",
+    requests=300,
+    left_out={"no_timings": 2},
+    server=AssumedServer(
+        policy="continuous",
+        slots=64,
+        replicas=1,
+        max_batched_tokens=None,
+        kv_tokens=41_408,
+        block_tokens=16,
+    ),
+    batch=(3, 40),
+    terms={"base_ms": FittedTerm(value=20.0, low=19.0, high=21.0, how="fitted")},
+    bend_seqs=16,
+    cost=StepCost(
+        base_ms=5.0,
+        per_seq_ms=1.2,
+        per_kv_token_ms=0.0,
+        per_prefill_token_ms=0.03,
+        per_prefill_token2_ms=0.0,
+        prefill_base_ms=None,
+        pieces=[StepPiece(from_seqs=16, base_ms=22.6, per_seq_ms=0.1, per_kv_token_ms=0.0)],
+    ),
+    errors=ERRORS,
+    hold_out=HeldOut(fitted=150, judged=150, errors=ERRORS),
+    notes=[],
+    quality="good",
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return write_calibration(CALIBRATION, tmp_path / "calibration.json")
+
+
+def test_a_calibration_reads_back_as_it_was_written(path: Path) -> None:
+    assert read_calibration(path) == CALIBRATION
+    before = path.read_bytes()
+    assert write_calibration(CALIBRATION, path).read_bytes() == before
+
+
+def test_the_simulator_gets_the_fitted_cost() -> None:
+    assert CALIBRATION.step() == Step(5, 1.2, 0, 0.03, pieces=(Piece(16, 22.6, 0.1),))
+
+
+def test_a_workload_states_it_with_source_and_quality(path: Path) -> None:
+    stated = calibrated_cost(path, "calibration.json")
+    assert stated.kind == "calibration"
+    assert stated.source == (
+        "slotwise calibrate: llama, 300 requests of run.jsonl, measured on 2026-11-01"
+    )
+    assert (stated.quality, stated.kv_tokens) == ("good", 41_408)
+
+
+def _edited(path: Path, **changes: Any) -> Path:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"schema": "slotwise/result/v1"}, "has schema 'slotwise/result/v1'"),
+        ({"requests": "many"}, "requests is wrong"),
+        ({"cost": {**CALIBRATION.cost.model_dump(), "base_ms": -1}}, "cost is wrong"),
+    ],
+)
+def test_what_is_no_calibration_is_refused(path: Path, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read_calibration(_edited(path, **changes))
+
+
+def test_what_is_no_file_is_refused(path: Path, tmp_path: Path) -> None:
+    path.write_text("{")
+    with pytest.raises(InputError, match="is not JSON"):
+        read_calibration(path)
+    with pytest.raises(InputError, match="no such file"):
+        read_calibration(tmp_path / "none.json")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_calibration(tmp_path)
+
+
+def test_the_published_schema_is_that_of_the_model() -> None:
+    published = resources.read_text(resources.CALIBRATION_SCHEMA)
+    assert published == calibration_schema(), "run: python -m slotwise_workflows.schemas"
+
+
+@pytest.mark.parametrize(
+    "model", [CalibrationFile, AssumedServer, ErrorShares, HeldOut, FittedTerm]
+)
+def test_every_key_is_documented(model: type[CalibrationFile]) -> None:
+    for name, field in model.model_fields.items():
+        assert f"`{field.alias or name}`" in PAGE

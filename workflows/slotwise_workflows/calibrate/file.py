@@ -1,0 +1,177 @@
+"""``calibration.json``: a step cost fitted to a measured server, with all that tells its worth."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from slotwise_sim.costs import Step
+from slotwise_workflows.errors import InputError
+from slotwise_workflows.files import write_file
+from slotwise_workflows.result import InputFile, Record
+from slotwise_workflows.run_directory import as_json
+
+SCHEMA: Literal["slotwise/calibration/v1"] = "slotwise/calibration/v1"
+_LARGEST = 16 << 20
+
+
+class FittedTerm(Record):
+    """A term of the cost with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+    how: Literal["fitted", "given", "not_identified"] = Field(
+        description="not_identified: left at 0, as the run does not tell it"
+    )
+
+
+class StepPiece(Record):
+    """What an iteration costs from so many decoding sequences on."""
+
+    from_seqs: int
+    base_ms: float
+    per_seq_ms: float
+    per_kv_token_ms: float
+
+
+class StepCost(Record):
+    """The cost as the simulator takes it; milliseconds."""
+
+    base_ms: float
+    per_seq_ms: float
+    per_kv_token_ms: float
+    per_prefill_token_ms: float
+    per_prefill_token2_ms: float
+    prefill_base_ms: float | None
+    pieces: list[StepPiece]
+
+
+class AssumedServer(Record):
+    """How the measured server was simulated."""
+
+    policy: Literal["continuous", "static"]
+    slots: int
+    replicas: int
+    max_batched_tokens: int | None
+    kv_tokens: int | None
+    block_tokens: int | None
+
+
+class ErrorShares(Record):
+    """Simulated over measured, less one."""
+
+    latency_mean: float
+    latency_p95: float
+    ttft_mean: float
+    makespan: float
+
+
+class HeldOut(Record):
+    """What a fit to the first requests says about the rest."""
+
+    fitted: int
+    judged: int
+    errors: ErrorShares
+
+
+class CalibrationFile(Record):
+    """The content of ``calibration.json`` and of ``calibrate --json``."""
+
+    schema_: Literal["slotwise/calibration/v1"] = Field(SCHEMA, alias="schema")
+    slotwise: str = Field(description="the version that fitted it")
+    files: list[InputFile]
+    format: str = Field(description="of the log")
+    model: str | None = Field(description="that was served, where the log names one")
+    measured_on: str | None = Field(description="first arrival, where the log's clock tells")
+    requests: int = Field(description="that it was fitted to")
+    left_out: dict[str, int] = Field(description="rows of the log that were not, by reason")
+    server: AssumedServer
+    batch: tuple[int, int] = Field(
+        description="sequences decoding at once on one server, 5th and 95th percentile over time"
+    )
+    terms: dict[str, FittedTerm] = Field(description="in milliseconds; bend as a share of base_ms")
+    bend_seqs: int | None = Field(description="batch size at which the cost bends")
+    cost: StepCost
+    errors: ErrorShares = Field(description="on the requests it was fitted to")
+    hold_out: HeldOut | None = Field(description="null where half of the run tells too little")
+    notes: list[str] = Field(description="what a reader of the figures must know")
+    quality: str = Field(description="how good it is, in one line")
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, populate_by_name=True
+    )
+
+    def step(self) -> Step:
+        """The cost for the simulator."""
+        from slotwise_sim.costs import Piece
+
+        plain = self.cost.model_dump(exclude={"pieces"})
+        pieces = tuple(Piece(**piece.model_dump()) for piece in self.cost.pieces)
+        return Step(**plain, pieces=pieces)
+
+    @property
+    def source(self) -> str:
+        """What it was fitted to, in one line."""
+        served = f"{self.model}, " if self.model else ""
+        day = f", measured on {self.measured_on[:10]}" if self.measured_on else ""
+        names = ", ".join(file.name for file in self.files)
+        return f"slotwise calibrate: {served}{self.requests} requests of {names}{day}"
+
+    @property
+    def kv_tokens(self) -> int | None:
+        """What the measured server's KV cache held, if told."""
+        return self.server.kv_tokens
+
+
+def write_calibration(calibration: CalibrationFile, path: Path) -> Path:
+    """Writes the file in one step; the same calibration gives the same bytes.
+
+    Raises:
+        InputError: The place cannot be written.
+    """
+    return write_file(path, as_json(calibration))
+
+
+def read_calibration(path: Path) -> CalibrationFile:
+    """Reads back what `write_calibration` wrote.
+
+    Raises:
+        InputError: There is no such file, or it is no calibration of this version.
+    """
+    again = "Run `slotwise calibrate` again"
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise InputError("is too large for a calibration", where=str(path))
+        plain = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise InputError(
+            "no such file", where=str(path), hint="`slotwise calibrate RUN` writes one"
+        ) from None
+    except OSError as error:
+        raise InputError("cannot be read", where=str(path), why=error.strerror or "") from None
+    except (ValueError, RecursionError):
+        raise InputError("is not JSON", where=str(path), hint=again) from None
+    found = plain.get("schema") if isinstance(plain, dict) else None
+    if found != SCHEMA:
+        raise InputError(
+            f"has schema {str(found)[:60]!r}",
+            where=str(path),
+            why=f"this version reads {SCHEMA}",
+            hint=again,
+        )
+    try:
+        calibration = CalibrationFile.model_validate(plain)
+        calibration.step()
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        field = ".".join(str(step) for step in fault["loc"])
+        raise InputError(
+            f"{field[:120]} is wrong", where=str(path), why=str(fault["msg"]), hint=again
+        ) from None
+    except ValueError as error:
+        raise InputError("cost is wrong", where=str(path), why=str(error), hint=again) from None
+    return calibration

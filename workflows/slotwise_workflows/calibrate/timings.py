@@ -1,0 +1,129 @@
+"""From a measured run to the instants that a calibration is fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from slotwise_sim.observed import Measured
+from slotwise_sim.workload import Workload
+from slotwise_workflows.errors import InputError
+from slotwise_workflows.probe.files import REQUESTS
+from slotwise_workflows.run_directory import TRAFFIC
+from slotwise_workflows.traffic import Traffic
+
+MOST_REQUESTS = 3000
+"""The first so many by arrival are fitted to: a fit simulates its requests thousands of times."""
+
+_TTFT, _LATENCY = "gen_ai.response.time_to_first_chunk", "e2e_latency"
+_PROMPT, _CACHED = "gen_ai.usage.input_tokens", "gen_ai.usage.cache_read.input_tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """The requests of a log whose first token and end are known.
+
+    Attributes:
+        measured: Their arrays; the first arrival is at 0.
+        places: Where in the log each stands, for errors.
+        left_out: Kept rows of the log without timings, or beyond `MOST_REQUESTS`, by reason.
+        notes: What a reader must know.
+    """
+
+    measured: Measured
+    places: Sequence[str]
+    left_out: Mapping[str, int]
+    notes: tuple[str, ...]
+
+
+def timed_log(run: str) -> str:
+    """The log of a run: a file is its own; a probe and a run directory hold one.
+
+    Raises:
+        InputError: A directory holds neither.
+    """
+    path = Path(run)
+    if not path.is_dir():
+        return run
+    for name in (REQUESTS, TRAFFIC):
+        if (path / name).is_file():
+            return str(path / name)
+    raise InputError(
+        "no measured run here",
+        where=run,
+        why=f"neither {REQUESTS} nor {TRAFFIC} is in it",
+        hint="Give a log file, or a directory that `slotwise probe` or `slotwise diagnose` wrote",
+    )
+
+
+def timings_of(traffic: Traffic) -> Timings:
+    """Picks the requests with an arrival, a first token and an end.
+
+    Raises:
+        InputError: The log has no arrivals, or no request has all three.
+    """
+    where = ", ".join(file.name for file in traffic.files)
+    if traffic.clock is None:
+        raise InputError("cannot be fitted to", where=where, why="arrival times are not known")
+    table = traffic.table.with_row_index("row")
+    known = table.filter(
+        pl.col(_TTFT).is_not_null() & (pl.col(_TTFT) >= 0) & (pl.col(_LATENCY) >= pl.col(_TTFT))
+    )
+    prompts = known[_PROMPT].null_count() < len(known)
+    if prompts:
+        known = known.filter(pl.col(_PROMPT).is_not_null())
+    kept = known.sort("start_time", "row").head(MOST_REQUESTS)
+    left_out = {
+        "no_timings": len(table) - len(known),
+        "beyond_the_most": len(known) - len(kept),
+    }
+    if kept.is_empty():
+        raise InputError(
+            "cannot be fitted to",
+            where=where,
+            why="no request has both a time to first token and a latency",
+            hint="Log both, or name their columns and units: --map 'ttft=COLUMN [ms]'",
+        )
+    return Timings(
+        measured=_measured(kept),
+        places=kept["source"].to_list(),
+        left_out={reason: count for reason, count in left_out.items() if count},
+        notes=tuple(_notes(kept, left_out, len(table), prompts=prompts)),
+    )
+
+
+def _measured(kept: pl.DataFrame) -> Measured:
+    start = kept["start_time"].to_numpy().astype(np.int64)
+    arrival_s = (start - start.min()) / 1e9
+    prompt = kept[_PROMPT].fill_null(0).to_numpy().astype(np.int64)
+    workload = Workload(
+        arrival_s, kept["gen_ai.usage.output_tokens"].to_numpy().astype(np.int64), prompt
+    )
+    cached = kept[_CACHED].fill_null(0).to_numpy().astype(np.int64)
+    if cached.any():
+        workload = replace(workload, cached_tokens=np.clip(cached, 0, prompt))
+    return Measured(
+        workload,
+        arrival_s + kept[_TTFT].to_numpy(),
+        arrival_s + kept[_LATENCY].to_numpy(),
+    )
+
+
+def _notes(
+    kept: pl.DataFrame, left_out: Mapping[str, int], rows: int, *, prompts: bool
+) -> list[str]:
+    notes = []
+    if left_out["no_timings"]:
+        notes.append(
+            f"{left_out['no_timings']} of {rows} requests have no timings; if they ran beside the"
+            " others, they loaded the server unseen"
+        )
+    if left_out["beyond_the_most"]:
+        notes.append(f"fitted to the first {len(kept)} requests by arrival")
+    if not prompts:
+        notes.append("prompt lengths are not known: what prefill costs is in the other terms")
+    return notes

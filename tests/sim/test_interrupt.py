@@ -82,8 +82,13 @@ def test_an_interrupted_loop_stops_and_its_thread_ends(
     simulate(Workload(np.zeros(9), tokens[:9], tokens[:9]), policy, cost, slots=8, memory=memory)
     monkeypatch.setattr(watching, "GLANCE_S", 1e-3)
     threads = threading.active_count()
-    with pytest.raises(KeyboardInterrupt):
-        simulate(workload, policy, cost, slots=64, memory=memory, on_progress=interrupt)
+    # Where the tests run in the background of a shell, they were started with SIGINT ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            simulate(workload, policy, cost, slots=64, memory=memory, on_progress=interrupt)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert threading.active_count() == threads
     assert len(heard) == 1
     assert heard[0] < n

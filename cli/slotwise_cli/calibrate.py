@@ -10,11 +10,9 @@ import typer
 
 from slotwise_cli import options
 from slotwise_cli.console import Console
-from slotwise_cli.faults import place_named_by
 from slotwise_workflows.errors import UsageError
 
 if TYPE_CHECKING:
-    from slotwise_sim.calibration import Server
     from slotwise_workflows.calibrate.file import CalibrationFile, ErrorShares
 
 _MOST_TOKENS = 1 << 40
@@ -33,6 +31,24 @@ def calibrate(
         Literal["continuous", "static"],
         typer.Option("--policy", metavar="continuous|static", help="How the server batched."),
     ] = "continuous",
+    release: Annotated[
+        Literal["batch", "own"],
+        typer.Option(
+            "--release", metavar="batch|own", help="When a static batch's answers went out."
+        ),
+    ] = "batch",
+    pad: Annotated[
+        bool,
+        typer.Option("--pad/--no-pad", help="Whether finished rows of a static batch went on."),
+    ] = True,
+    prefill: Annotated[
+        Literal["mixed", "separate"],
+        typer.Option(
+            "--prefill",
+            metavar="mixed|separate",
+            help="Prompts beside decoding, or in iterations of their own.",
+        ),
+    ] = "mixed",
     max_batched_tokens: Annotated[
         int | None,
         typer.Option(
@@ -66,9 +82,7 @@ def calibrate(
             help="A term that is not to be fitted, e.g. per_kv_token_ms=0. Repeatable.",
         ),
     ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", metavar="FILE.json", help="Where the cost is written.")
-    ] = Path("calibration.json"),
+    output_dir: options.OutputDir = None,
     format_: options.Format = "auto",
     map_: options.Map = None,
     time_unit: options.TimeUnit = None,
@@ -86,16 +100,29 @@ def calibrate(
     file stands for the cost in a workload file: `cost: {calibration: calibration.json}`.
     """
     from slotwise_cli.reading import read_options
-    from slotwise_workflows.calibrate.file import write_calibration
+    from slotwise_sim import Continuous, Memory, Static
+    from slotwise_sim.calibration import Server
+    from slotwise_workflows.calibrate.file import NAME, write_calibration
     from slotwise_workflows.calibrate.run import calibrate_run
     from slotwise_workflows.calibrate.timings import timed_log
+    from slotwise_workflows.files import prepare_directory
     from slotwise_workflows.traffic import ReadOptions, read_traffic
 
     console = Console(quiet=quiet)
-    server = _server(
-        slots, policy, max_batched_tokens, kv_tokens, block_tokens, replicas=replicas or 1
-    )
+    served: Static | Continuous
+    if policy == "static":
+        _without_effect(policy, max_batched_tokens=max_batched_tokens, kv_tokens=kv_tokens)
+        served = Static(release, pad)
+    else:
+        served = Continuous(prefill, max_batched_tokens)
+    if slots is None:
+        raise UsageError(
+            "--slots is needed", hint="How many requests one server ran at once: max_num_seqs"
+        )
+    memory = None if kv_tokens is None else Memory(kv_tokens, block_tokens)
+    server = Server(served, slots, replicas or 1, memory)
     given = _given(fix or ())
+    directory = prepare_directory(output_dir or Path())
     reading = read_options(
         ReadOptions(),
         format_=format_,
@@ -111,8 +138,7 @@ def calibrate(
         traffic = read_traffic([timed_log(run)], reading, on_progress=advance)
     with console.progress("fitting") as advance:
         calibration = calibrate_run(traffic, server, given=given, on_progress=advance)
-    with place_named_by("--output"):
-        write_calibration(calibration, output)
+    output = write_calibration(calibration, directory / NAME)
     if json:
         console.json(calibration)
     else:
@@ -123,30 +149,10 @@ def calibrate(
     console.note(f"wrote {output}")
 
 
-def _server(
-    slots: int | None,
-    policy: Literal["continuous", "static"],
-    max_batched_tokens: int | None,
-    kv_tokens: int | None,
-    block_tokens: int,
-    *,
-    replicas: int,
-) -> Server:
-    from slotwise_sim import Continuous, Memory, Static
-    from slotwise_sim.calibration import Server
-
-    if slots is None:
-        raise UsageError(
-            "--slots is needed", hint="How many requests one server ran at once: max_num_seqs"
-        )
-    if policy == "static":
-        if max_batched_tokens is not None or kv_tokens is not None:
-            raise UsageError(
-                "--max-batched-tokens and --kv-tokens have no effect with --policy static"
-            )
-        return Server(Static(), slots, replicas)
-    memory = Memory(kv_tokens, block_tokens) if kv_tokens is not None else None
-    return Server(Continuous(max_batched_tokens=max_batched_tokens), slots, replicas, memory)
+def _without_effect(policy: str, **told: int | None) -> None:
+    names = [f"--{name.replace('_', '-')}" for name, value in told.items() if value is not None]
+    if names:
+        raise UsageError(f"{' and '.join(names)} has no effect with --policy {policy}")
 
 
 def _given(words: Sequence[str]) -> dict[str, float]:

@@ -63,8 +63,8 @@ def probed(tmp_path: Path) -> Path:
 
 
 def test_a_probe_becomes_a_cost(cli: Cli, probed: Path, tmp_path: Path) -> None:
-    out = tmp_path / "c.json"
-    said = cli("calibrate", probed, *QUICK, "--output", out)
+    said = cli("calibrate", probed, *QUICK, "--output-dir", tmp_path / "made")
+    out = tmp_path / "made" / "calibration.json"
     assert said.code == 0, said.err
     assert "80 requests, continuous, 64 slots" in said.out
     assert "base_ms" in said.out
@@ -78,19 +78,18 @@ def test_a_probe_becomes_a_cost(cli: Cli, probed: Path, tmp_path: Path) -> None:
 
 
 def test_json_is_the_file(cli: Cli, probed: Path, tmp_path: Path) -> None:
-    out = tmp_path / "c.json"
-    said = cli("calibrate", probed, *QUICK, "--output", out, "--json", "--quiet")
+    said = cli("calibrate", probed, *QUICK, "--output-dir", tmp_path, "--json", "--quiet")
     assert said.err == ""
-    assert json.loads(said.out) == json.loads(out.read_text())
+    assert json.loads(said.out) == json.loads((tmp_path / "calibration.json").read_text())
 
 
 def test_the_cost_is_used_by_a_workload(cli: Cli, probed: Path, tmp_path: Path) -> None:
-    cli("calibrate", probed, *QUICK, "--output", tmp_path / "c.json", "--quiet")
+    cli("calibrate", probed, *QUICK, "--output-dir", tmp_path, "--quiet")
     workload = tmp_path / "w.yaml"
     workload.write_text(
         "version: 1\ntraffic: {synthetic: {requests: 50, arrivals: upfront,"
         " output_tokens: {uniform: [10, 90]}}}\n"
-        "server: {slots: 4, cost: {calibration: c.json}}\n"
+        "server: {slots: 4, cost: {calibration: calibration.json}}\n"
     )
     said = cli("simulate", workload, "--json")
     assert said.code == 0, said.err
@@ -106,7 +105,7 @@ def test_the_cost_is_used_by_a_workload(cli: Cli, probed: Path, tmp_path: Path) 
         ((), 2, "--slots is needed"),
         (("--slots", 8, "--fix", "per_seq=1"), 2, "--fix 'per_seq=1' is not TERM=MS"),
         (("--slots", 8, "--fix", "base_ms=-1"), 2, "is not TERM=MS"),
-        (("--slots", 8, "--policy", "static", "--kv-tokens", 9), 2, "have no effect"),
+        (("--slots", 8, "--policy", "static", "--kv-tokens", 9), 2, "--kv-tokens has no effect"),
         (("--slots", 64, "--kv-tokens", 200), 3, "a request can never run in this memory"),
         (("--slots", 64, "--map", "ttft"), 2, "is not FIELD=COLUMN"),
     ],
@@ -127,17 +126,17 @@ def test_one_batch_size_ends_with_3_and_what_to_do(cli: Cli, tmp_path: Path) -> 
     ]
     log = tmp_path / "probe.jsonl"
     log.write_text("\n".join(rows) + "\n")
-    told = cli("calibrate", log, "--slots", 8, "--output", tmp_path / "c.json")
+    told = cli("calibrate", log, "--slots", 8, "--output-dir", tmp_path / "fit")
     assert told.code == 3
     assert "all the same batch size: per_seq_ms is not identifiable" in told.err
     assert "Measure the server at other numbers of requests at once" in told.err
-    assert not (tmp_path / "c.json").exists()
+    assert not list((tmp_path / "fit").iterdir())
 
 
-def test_an_output_that_cannot_be_written_is_named_by_its_option(
+def test_a_place_that_cannot_be_written_is_found_before_the_fit(
     cli: Cli, probed: Path, tmp_path: Path
 ) -> None:
-    told = cli("calibrate", probed, *QUICK, "--output", tmp_path / "none" / "c.json", "--quiet")
+    (tmp_path / "file").touch()
+    told = cli("calibrate", probed, *QUICK, "--output-dir", tmp_path / "file" / "below", "--quiet")
     assert told.code == 3
-    assert "--output" in told.err
-    assert "--output-dir" not in told.err
+    assert "no output directory" in told.err

@@ -106,6 +106,9 @@ def test_the_server_is_told_as_it_was_simulated(measured_log: Write) -> None:
     found = calibrate_run(read(measured_log()), server, given=QUICK)
     assert found.server.model_dump() == {
         "policy": "continuous",
+        "release": None,
+        "pad": None,
+        "prefill": "mixed",
         "slots": 64,
         "replicas": 1,
         "max_batched_tokens": 4096,

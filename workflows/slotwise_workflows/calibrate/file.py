@@ -15,6 +15,7 @@ from slotwise_workflows.result import InputFile, Record
 from slotwise_workflows.run_directory import as_json
 
 SCHEMA: Literal["slotwise/calibration/v1"] = "slotwise/calibration/v1"
+NAME = "calibration.json"
 _LARGEST = 16 << 20
 
 
@@ -54,6 +55,11 @@ class AssumedServer(Record):
     """How the measured server was simulated."""
 
     policy: Literal["continuous", "static"]
+    release: Literal["batch", "own"] | None = Field(description="of a static one, as is pad")
+    pad: bool | None
+    prefill: Literal["mixed", "separate"] | None = Field(
+        description="of a continuous one, as are all below replicas"
+    )
     slots: int
     replicas: int
     max_batched_tokens: int | None

@@ -109,14 +109,17 @@ def _refuse(
 
 
 def _assumed(server: Server) -> AssumedServer:
-    continuous = isinstance(server.policy, Continuous)
+    policy, memory = server.policy, server.memory
     return AssumedServer(
-        policy="continuous" if continuous else "static",
+        policy="continuous" if isinstance(policy, Continuous) else "static",
+        release=None if isinstance(policy, Continuous) else policy.release,
+        pad=None if isinstance(policy, Continuous) else policy.pad,
+        prefill=policy.prefill if isinstance(policy, Continuous) else None,
         slots=server.slots,
         replicas=server.replicas,
-        max_batched_tokens=getattr(server.policy, "max_batched_tokens", None),
-        kv_tokens=server.memory.kv_tokens if server.memory else None,
-        block_tokens=server.memory.block_tokens if server.memory else None,
+        max_batched_tokens=policy.max_batched_tokens if isinstance(policy, Continuous) else None,
+        kv_tokens=memory.kv_tokens if memory else None,
+        block_tokens=memory.block_tokens if memory else None,
     )
 
 

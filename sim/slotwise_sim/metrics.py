@@ -50,8 +50,13 @@ def figures(outcome: Outcome) -> Figures:
 
     Returns:
         Plain numbers, ready for JSON; ``tpot_s`` is None where every request has one token.
+
+    Raises:
+        ValueError: Nothing took any time, as where an iteration that only prefills is free.
     """
     makespan_s = float(outcome.end_s.max())
+    if makespan_s == 0:
+        raise ValueError("no request took any time")
     several = outcome.output_tokens > 1
     tpot_s = (outcome.end_s - outcome.first_token_s)[several] / (outcome.output_tokens[several] - 1)
     return {

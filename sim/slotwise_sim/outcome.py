@@ -12,7 +12,7 @@ class Outcome:
     """One policy's outcome, request by request, in the order of the workload's rows.
 
     Arrays have shape (n,); times are seconds since the workload's origin. Always
-    ``arrival_s <= start_s < first_token_s <= own_end_s <= end_s`` and
+    ``arrival_s <= start_s <= first_token_s <= own_end_s <= end_s`` and
     ``own_end_s <= held_until_s``, up to rounding.
 
     Attributes:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slotwise_sim import Continuous, PerToken, Static, Workload, simulate
+from slotwise_sim import Continuous, PerToken, Static, Step, Workload, simulate
 from slotwise_sim.metrics import distribution, figures, percentile, percentile_index, slot_of
 
 
@@ -102,3 +102,11 @@ def test_a_slot_given_back_is_the_next_to_be_given() -> None:
 def test_every_policy_fits_into_its_own_slots(policy: Static | Continuous) -> None:
     outcome = simulate(two_batches(), policy, PerToken(1000), slots=2)
     assert set(slot_of(outcome.start_s, outcome.held_until_s).tolist()) == {0, 1}
+
+
+def test_a_replay_that_takes_no_time_has_no_figures() -> None:
+    """An iteration that only prefills may be free, and here it is all there is."""
+    workload = Workload(np.zeros(1), np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    outcome = simulate(workload, Continuous(), Step(base_ms=0, per_seq_ms=1), slots=1)
+    with pytest.raises(ValueError, match="no request took any time"):
+        figures(outcome)

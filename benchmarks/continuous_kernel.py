@@ -77,7 +77,9 @@ def time_kernel(workload: Workload, slots: int) -> Timing:
 
     def run() -> tuple[Floats, Floats]:
         start_s, end_s = np.empty(len(workload)), np.empty(len(workload))
-        kernel.continuous_slots(workload.arrival_s, service_s, slots, start_s, end_s)
+        kernel.continuous_slots(
+            workload.arrival_s, service_s, slots, start_s, end_s, np.zeros(2, dtype=np.int64)
+        )
         return start_s, end_s
 
     start_s, end_s = run()

@@ -2,7 +2,7 @@
 
 Engines that batch continuously usually bring paged memory too, and so run more requests at once;
 published gains mix the two. Three changes lead from the one server to the other, each a ratio of
-throughputs under backlog, and their product is the whole gain:
+the requests per second that a server sustains, and their product is the whole gain:
 
 1. order: slots are refilled at once instead of batch by batch; same slots, same cost.
 2. memory: as many requests run as paged memory holds, were a larger batch free.
@@ -13,17 +13,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from slotwise_sim.backlog import Backlog, backlog
 from slotwise_sim.costs import Piece, Step
 from slotwise_sim.memory import Memory
-from slotwise_sim.outcome import Outcome
 from slotwise_sim.policies import BatchPolicy, Continuous
-from slotwise_sim.simulation import simulate
-from slotwise_sim.workload import Workload, all_at_once
+from slotwise_sim.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """A gain in throughput under backlog as a product; ratios above 1 are gains.
+    """A gain in requests per second as a product; ratios above 1 are gains.
 
     Attributes:
         order: Continuous over batch-at-once, same slots and cost.
@@ -32,8 +31,8 @@ class Attribution:
         larger_batch: What the step cost makes of that: at most 1 in all but odd cases; None without
             memory.
         total: The product.
-        running: Requests running at once on average, on one server: ``batch``, ``continuous``
-            and ``paged`` (absent without memory).
+        running: Requests running at once on average: ``batch``, ``continuous`` and ``paged``
+            (absent without memory).
     """
 
     order: float
@@ -50,10 +49,9 @@ def attribute(
     cost: Step,
     *,
     slots: int,
-    replicas: int = 1,
     memory: Memory | None = None,
 ) -> Attribution:
-    """Splits the gain over batch-at-once serving, with all requests waiting from the start.
+    """Splits the gain over batch-at-once serving, on one server that always has work.
 
     Args:
         workload: The requests; served in order of arrival.
@@ -61,44 +59,39 @@ def attribute(
         continuous: The policy that replaces it.
         cost: Of an iteration.
         slots: Requests that the batch-at-once server runs at once.
-        replicas: Servers.
-        memory: KV memory of each server; None leaves the slots as they are.
+        memory: KV memory of the server; None leaves the slots as they are.
 
     Raises:
         NeverFitsError: A request is larger than the memory.
     """
-    backlog = all_at_once(workload)
-
-    def serve(
-        policy: BatchPolicy | Continuous, at: Step, slots: int, limit: Memory | None
-    ) -> Outcome:
-        return simulate(backlog, policy, at, slots=slots, replicas=replicas, memory=limit)
-
-    batched = serve(batch, cost, slots, None)
-    refilled = serve(continuous, cost, slots, None)
-    order = _faster(batched, refilled)
-    running = {"batch": _running(batched, replicas), "continuous": _running(refilled, replicas)}
+    batched = backlog(workload, batch, cost, slots=slots)
+    refilled = backlog(workload, continuous, cost, slots=slots)
+    order = refilled.per_s / batched.per_s
+    running = {"batch": _running(batched), "continuous": _running(refilled)}
     if memory is None:
         return Attribution(order, None, None, order, running)
     paged = replace(memory, reserve="paged")
-    most = min(len(workload), max(slots, paged.kv_tokens // paged.block_tokens))
-    were_it_free = serve(continuous, _as_if_free_beyond(cost, slots, most), most, paged)
-    real = serve(continuous, cost, most, paged)
+    most = max(slots, _most_at_once(workload, paged))
+    free = _as_if_free_beyond(cost, slots, most)
+    were_it_free = backlog(workload, continuous, free, slots=most, memory=paged)
+    real = backlog(workload, continuous, cost, slots=most, memory=paged)
     return Attribution(
         order=order,
-        memory=_faster(refilled, were_it_free),
-        larger_batch=_faster(were_it_free, real),
-        total=_faster(batched, real),
-        running={**running, "paged": _running(real, replicas)},
+        memory=were_it_free.per_s / refilled.per_s,
+        larger_batch=real.per_s / were_it_free.per_s,
+        total=real.per_s / batched.per_s,
+        running={**running, "paged": _running(real)},
     )
 
 
-def _faster(before: Outcome, after: Outcome) -> float:
-    return float(before.end_s.max() / after.end_s.max())
+def _running(served: Backlog) -> float:
+    return float(served.busy_s.sum() / served.server_s.sum())
 
 
-def _running(outcome: Outcome, replicas: int) -> float:
-    return float(outcome.busy_slot_s / (replicas * outcome.end_s.max()))
+def _most_at_once(workload: Workload, paged: Memory) -> int:
+    """No more requests than this run at once: each holds the blocks of its prompt, or one."""
+    least = max(1, -(-int(workload.prompt_tokens.min()) // paged.block_tokens))
+    return paged.kv_tokens // paged.block_tokens // least
 
 
 def _as_if_free_beyond(cost: Step, slots: int, most: int) -> Step:

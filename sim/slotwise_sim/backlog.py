@@ -35,7 +35,7 @@ class Backlog:
     Attributes:
         server_s: Its share of the server's time; requests that run at once share an instant
             equally, so that the sum is the time that all of them take.
-        busy_s: From its start to its own last token.
+        busy_s: From its start to its own last token, less the time preempted.
         slots: Of the server.
     """
 
@@ -83,7 +83,10 @@ def backlog(
         counted = slice(around, around + n)
         shares = _shares(outcome.start_s, outcome.held_until_s)
         server_s[rows[counted]] += shares[counted] / turns
-        busy_s[rows[counted]] += (outcome.own_end_s - outcome.start_s)[counted] / turns
+        busy = outcome.own_end_s - outcome.start_s
+        if outcome.preempted_s is not None:
+            busy -= outcome.preempted_s
+        busy_s[rows[counted]] += busy[counted] / turns
     return Backlog(server_s, busy_s, slots)
 
 

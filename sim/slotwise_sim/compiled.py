@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
@@ -39,7 +42,13 @@ class _Kept(_FunctionCache):  # type: ignore[misc]
     """Numba's cache on disk, as a help and never a condition.
 
     Numba lets a damaged file (a full disk, a power cut) and a folder that is gone end the program.
+    And it asks only whether the loop's own file has changed, while parts of other files beside it
+    are compiled into the loop: what is kept here is of one state of the whole folder.
     """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file._source_stamp = _digest(Path(function.__code__.co_filename).parent)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Returns what was kept; None where nothing was, or it cannot be read."""
@@ -54,6 +63,15 @@ class _Kept(_FunctionCache):  # type: ignore[misc]
         """Keeps the machine code if there is a place for it."""
         with suppress(OSError):
             super().save_overload(sig, data)
+
+
+@cache
+def _digest(folder: Path) -> str:
+    """Tells one state of the sources of a folder from any other."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:

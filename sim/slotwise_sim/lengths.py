@@ -228,8 +228,8 @@ def in_order_gain_interval(
 
 
 def gain_interval(
-    held: Floats,
-    worked: Floats,
+    numerator: Floats,
+    denominator: Floats,
     slots: int,
     rng: np.random.Generator,
     resamples: int = 200,
@@ -237,30 +237,34 @@ def gain_interval(
     block: int,
     low: float,
 ) -> tuple[float, float, float]:
-    """A gain as the ratio of two sums over the same rows, with its 95 % interval.
+    """The ratio of two sums over the same rows, such as a gain, with its 95 % interval.
 
     Args:
-        held: What each row takes in batches of ``slots``, in order of time, shape (rows,).
-        worked: What it takes when slots are refilled, shape (rows,).
-        slots: Requests of a batch; the gain cannot be higher.
+        numerator: By row, in order of time, shape (rows,); of a gain, what it takes in batches.
+        denominator: By row, shape (rows,); of a gain, what it takes when slots are refilled.
+        slots: Requests of a batch. No gain is higher at a fixed time per token; where a ratio is,
+            its resamples bound it.
         rng: Source of randomness.
         resamples: Resampled records.
         block: Rows that at least are drawn together, because they depend on each other.
-        low: The gain cannot be lower.
+        low: The ratio cannot be lower.
 
     Returns:
         ``(estimate, low, high)``.
     """
-    estimate = float(held.sum() / worked.sum())
-    per_cell = -(-len(held) // MOST_CELLS)
-    first = np.arange(0, len(held), per_cell)
-    sums = np.stack([np.add.reduceat(held, first), np.add.reduceat(worked, first)], axis=1)
-    contribution = (sums[:, 0] - estimate * sums[:, 1]) / np.diff(first, append=len(held))
+    estimate = float(numerator.sum() / denominator.sum())
+    per_cell = -(-len(numerator) // MOST_CELLS)
+    first = np.arange(0, len(numerator), per_cell)
+    sums = np.stack(
+        [np.add.reduceat(numerator, first), np.add.reduceat(denominator, first)], axis=1
+    )
+    contribution = (sums[:, 0] - estimate * sums[:, 1]) / np.diff(first, append=len(numerator))
     block = min(len(first), max(block_length(contribution), -(-block // per_cell)))
     resampled = resampled_counts(len(first), block, resamples, rng) @ sums
-    gains = resampled[:, 0] / resampled[:, 1]
-    parts = (len(held) + slots - 1) / (block * per_cell + slots - 1)
-    return (estimate, *interval(estimate, gains, parts, low=low, high=float(slots)))
+    ratios = resampled[:, 0] / resampled[:, 1]
+    parts = (len(numerator) + slots - 1) / (block * per_cell + slots - 1)
+    high = max(float(slots), float(ratios.max()))
+    return (estimate, *interval(estimate, ratios, parts, low=low, high=high))
 
 
 def _held_and_worked(tokens: Ints, slots: int) -> tuple[Floats, Floats]:

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from slotwise_sim.policies import one_of
 from slotwise_sim.workload import Bools, Ints, Workload
 
 Reserve = Literal["paged", "max_tokens"]
@@ -32,6 +33,7 @@ class Memory:
             raise ValueError(f"kv_tokens must be >= 1, got {self.kv_tokens}")
         if self.block_tokens < 1:
             raise ValueError(f"block_tokens must be >= 1, got {self.block_tokens}")
+        one_of(Reserve, "reserve", self.reserve)
 
 
 class NeverFitsError(ValueError):

@@ -27,6 +27,8 @@ class Outcome:
         slots: Slots of all replicas together.
         busy_slot_s: Slot-seconds from start to own last token, less time preempted.
         preemptions: How often a running request had to give its slot back.
+        preempted_s: Seconds between its start and its own end in which each request waited to be
+            admitted again; None where nothing can be preempted.
     """
 
     arrival_s: Floats
@@ -39,6 +41,7 @@ class Outcome:
     slots: int
     busy_slot_s: float
     preemptions: int = 0
+    preempted_s: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.start_s)

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, get_args
 
 Release = Literal["batch", "own"]
 Prefill = Literal["mixed", "separate"]
+
+
+def one_of(names: Any, field: str, value: str) -> None:
+    """Makes sure that an option has a name that exists; a type checker sees only what is typed.
+
+    Raises:
+        ValueError: The literal ``names`` has no such value.
+    """
+    if value not in get_args(names):
+        raise ValueError(f"{field} must be one of {', '.join(get_args(names))}, got {value!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +25,9 @@ class Static:
 
     release: Release = "batch"
     pad: bool = True
+
+    def __post_init__(self) -> None:
+        one_of(Release, "release", self.release)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +41,7 @@ class Dynamic:
     def __post_init__(self) -> None:
         if not self.max_delay_ms >= 0:
             raise ValueError("max_delay_ms must be >= 0; infinity is static batching")
+        one_of(Release, "release", self.release)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +62,7 @@ class Binned:
             raise ValueError(f"bins must be >= 1, got {self.bins}")
         if not self.max_delay_ms >= 0:
             raise ValueError("max_delay_ms must be >= 0; infinity waits for a full batch")
+        one_of(Release, "release", self.release)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +80,7 @@ class Continuous:
     def __post_init__(self) -> None:
         if self.max_batched_tokens is not None and self.max_batched_tokens < 1:
             raise ValueError(f"max_batched_tokens must be >= 1, got {self.max_batched_tokens}")
+        one_of(Prefill, "prefill", self.prefill)
 
 
 BatchPolicy = Static | Dynamic | Binned

@@ -14,7 +14,7 @@ from slotwise_sim.workload import Ints
 T = TypeVar("T")
 OnProgress = Callable[[int], None]
 
-MANY = 1_000_000
+MANY = 10_000
 """A loop over fewer requests is over before anyone could interrupt it."""
 GLANCE_S = 0.1
 

@@ -11,6 +11,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+MOST_TOKENS = 2**31 - 1
+"""Of a longest prompt and a longest output together: the loops count them in 32 bits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Workload:
@@ -49,6 +52,9 @@ class Workload:
             raise ValueError("output_tokens must be >= 1")
         if self.prompt_tokens.min() < 0:
             raise ValueError("prompt_tokens must be >= 0")
+        most = int(self.prompt_tokens.max()) + int(self.output_tokens.max())
+        if most > MOST_TOKENS:
+            raise ValueError(f"prompt and output must have at most {MOST_TOKENS} tokens, got {most}")
         if (
             self.cached_tokens is not None
             and not ((self.cached_tokens >= 0) & (self.cached_tokens <= self.prompt_tokens)).all()

@@ -53,6 +53,30 @@ def test_memory_that_binds_leaves_slots_empty() -> None:
     assert idle_share_interval(free, np.random.default_rng(0))[0] == pytest.approx(0, abs=1e-9)
 
 
+def test_a_preempted_request_leaves_its_slot_idle() -> None:
+    """Memory so short that most requests are preempted: idle as in a run that is long enough."""
+    rng = np.random.default_rng(3)
+    own = Workload(np.zeros(2000), rng.integers(1, 800, 2000), rng.integers(1, 200, 2000))
+    memory = Memory(3200)
+    served = simulate(own, Continuous(), STEP, slots=16, memory=memory)
+    assert served.preemptions > 1000
+    in_the_long_run = 1 - served.busy_slot_s / (16 * served.end_s.max())
+    bound = backlog(own, Continuous(), STEP, slots=16, memory=memory)
+    idle = idle_share_interval(bound, np.random.default_rng(0))[0]
+    assert idle == pytest.approx(in_the_long_run, abs=0.01)
+
+
+def test_a_ratio_above_the_slots_is_not_cut_off() -> None:
+    """Refilling may save more than slots do, where each batch pays for a long prefill alone."""
+    own = requests(400)
+    cost = Step(1.0, prefill_base_ms=1000.0)
+    batch = backlog(own, Static(), cost, slots=2)
+    refilled = backlog(own, Continuous(), cost, slots=2)
+    gain, low, high = backlog_gain_interval(batch, refilled, np.random.default_rng(0))
+    assert low < gain < high
+    assert gain > 2
+
+
 def test_idle_slots_are_those_behind_the_longest() -> None:
     """Lengths 10 and 90 in turns on two slots: each batch holds 180 tokens' time and uses 100."""
     own = Workload(np.zeros(400), np.tile([10, 90], 200), np.zeros(400, dtype=np.int64))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -197,3 +197,29 @@ def test_caps_that_are_not_known_cannot_be_reserved() -> None:
 def test_no_memory_and_no_blocks_are_refused(kv_tokens: int, block_tokens: int) -> None:
     with pytest.raises(ValueError, match="must be >= 1"):
         Memory(kv_tokens, block_tokens)
+
+
+def test_a_cap_of_all_that_32_bits_hold_is_a_cap() -> None:
+    """Each holds nearly all of the memory, so they run one after the other."""
+    three = Workload(np.zeros(3), np.full(3, 5), np.full(3, 7), np.full(3, 2**31 - 1))
+    memory = Memory(3 * 10**9, reserve="max_tokens")
+    outcome = simulate(three, Continuous(), Step(1000.0), slots=3, memory=memory)
+    assert outcome.end_s.tolist() == [5, 10, 15]
+
+
+def test_more_tokens_than_the_loops_can_count_are_refused() -> None:
+    with pytest.raises(ValueError, match="at most 2147483647 tokens"):
+        Workload(np.zeros(2), np.array([2**31 - 1, 1]), np.array([0, 1]))
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: Continuous(prefill="chunked"),
+        lambda: Static(release="none"),
+        lambda: Memory(16, reserve="page"),
+    ],
+)
+def test_a_name_that_does_not_exist_is_refused(build: Callable[[], object]) -> None:
+    with pytest.raises(ValueError, match="must be one of"):
+        build()

@@ -176,6 +176,18 @@ def test_a_file_cut_short_is_compiled_anew_and_replaced(
     assert run(ONE_LOOP, NUMBA_CACHE_DIR=str(cache)).compiled == 0
 
 
+def test_a_part_that_has_changed_is_compiled_anew(tmp_path: Path) -> None:
+    """Numba looks at a loop's own file; a heap that it uses stands in another one."""
+    package = tmp_path / "slotwise_sim"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    loop = "serve(Continuous(), Step(1.0), 2)"
+    before = run(loop, package=package, NUMBA_CACHE_DIR=str(tmp_path / "kept"))
+    heap = package / "kernels" / "heap.py"
+    heap.write_text(heap.read_text().replace("heap[parent].end <= end", "heap[parent].end < end"))
+    again = run(loop, package=package, NUMBA_CACHE_DIR=str(tmp_path / "kept"))
+    assert before.compiled == again.compiled > 0
+
+
 def test_what_another_numba_has_kept_is_not_used(cache: Path, whole: Run) -> None:
     for index in cache.rglob("*.nbi"):
         with index.open("rb") as file:

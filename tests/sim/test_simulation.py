@@ -200,7 +200,7 @@ def test_the_sorted_row_and_the_heap_are_the_same_queue(slots: int) -> None:
         slots_kernel.continuous_slots,
     ):
         start_s, held_until_s = np.empty(3_000), np.empty(3_000)
-        fill(arrival_s, service_s, slots, start_s, held_until_s)
+        fill(arrival_s, service_s, slots, start_s, held_until_s, np.zeros(2, dtype=np.int64))
         served.append((start_s, held_until_s))
     few, many, chosen = served
     assert np.array_equal(few, many)

@@ -231,6 +231,9 @@ def assert_same(outcome: Outcome, expected: list[Any], rel: float) -> None:
     busy = sum(request.busy for request in expected) / TICKS_PER_S
     assert outcome.busy_slot_s == pytest.approx(busy, rel, abs=0)
     assert outcome.preemptions == sum(request.preemptions for request in expected)
+    if outcome.preempted_s is not None:
+        own_s = (outcome.own_end_s - outcome.start_s - outcome.preempted_s).tolist()
+        assert own_s == pytest.approx([r.busy / TICKS_PER_S for r in expected], rel, abs=rel)
 
 
 def same_times(left: Outcome, right: Outcome) -> bool:

@@ -28,8 +28,7 @@ def batches_at_once(
     """Serves batches from one queue a bin; O(n log slots), and O(bins) a batch.
 
     Args:
-        requests: Of one server, in order of arrival, shape (n,), dtype `REQUEST`; all times are
-            written.
+        requests: Of one server, in order of arrival, shape (n,), dtype `BATCHED`.
         cost: What iterations take, shape (slots + 1,), dtype `slotwise_sim.costs.ITERATION`.
         queues: Requests by bin, in order of arrival within each, shape (n,).
         stops: Where each bin's requests stop in ``queues``, shape (bins,).

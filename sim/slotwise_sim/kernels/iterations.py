@@ -66,7 +66,6 @@ class State(Protocol):
         held: Tokens they hold in the next iteration.
         returns: Preempted requests that wait to be admitted again.
         preemptions: Preemptions so far.
-        busy_s: Slot-seconds of requests that have ended, less all time preempted.
     """
 
     now: float
@@ -82,7 +81,6 @@ class State(Protocol):
     held: int
     returns: int
     preemptions: int
-    busy_s: float
 
 
 STATE = np.dtype(
@@ -138,12 +136,13 @@ def continuous_iterations(
     reserve: int,
     capacity: int,
     block: int,
-) -> tuple[float, int]:
-    """Serves requests in order of arrival; O(log slots) an event.
+) -> int:
+    """Serves requests in order of arrival.
+
+    O(log slots + block) an event, O(slots) a preemption.
 
     Args:
-        requests: Of one server, in order of arrival, shape (n,), dtype `REQUEST`; all times but
-            ``held_until_s`` are written.
+        requests: Of one server, in order of arrival, shape (n,), dtype `REFILLING`.
         cost: What iterations take, shape (slots + 1,), dtype `slotwise_sim.costs.ITERATION`.
         slots: 1 <= slots <= n + 1.
         control: DONE is written, STOP is read.
@@ -154,7 +153,7 @@ def continuous_iterations(
         block: Tokens.
 
     Returns:
-        Slot-seconds between start and end, less those preempted; and preemptions.
+        How often a request was preempted.
     """
     rules = np.array([(prefill, max_batched, reserve, capacity, block)], RULES)
     state = np.zeros(1, STATE)
@@ -163,7 +162,7 @@ def continuous_iterations(
     places["vacant"] = np.arange(slots)[::-1]
     crossings = np.zeros(block, np.int64)
     _serve(requests, cost, rules[0], state[0], places, crossings, control)
-    return float(state["busy_s"][0]), int(state["preemptions"][0])
+    return int(state["preemptions"][0])
 
 
 @compiled
@@ -236,7 +235,7 @@ def _admit(requests: Records, rules: Rules, state: State, slots: Records) -> boo
         state.free -= needed
         if again:
             state.returns -= 1
-            state.busy_s -= state.now - slots[state.returns].returned_s
+            requests[row].preempted_s += state.now - slots[state.returns].returned_s
         else:
             state.upcoming += 1
             requests[row].start_s = state.now
@@ -402,7 +401,6 @@ def _yield_tokens(
 def _end(request: Any, slot: int, state: State, slots: Records, control: Ints) -> None:
     """A request has yielded its last token and gives its slot back."""
     request.own_end_s = state.now
-    state.busy_s += state.now - request.start_s
     slots[state.vacancies].vacant = slot
     state.vacancies += 1
     control[DONE] += 1

@@ -12,17 +12,26 @@ from numpy.typing import NDArray
 
 Records = NDArray[np.void]
 
-REQUEST = np.dtype(
+_REQUEST = [
+    ("arrival_s", np.float64),
+    ("prompt", np.int32),  # tokens
+    ("output", np.int32),
+    ("cached", np.int32),  # of the prompt, needing no prefill
+    # What the loops write; see `Outcome`:
+    ("start_s", np.float64),
+    ("first_token_s", np.float64),
+    ("own_end_s", np.float64),
+]
+
+BATCHED = np.dtype([*_REQUEST, ("held_until_s", np.float64)])
+"""A request that is served in a batch."""
+
+REFILLING = np.dtype(
     [
-        ("arrival_s", np.float64),
-        ("prompt", np.int32),  # tokens, as all below
-        ("output", np.int32),
-        ("cached", np.int32),  # of the prompt, needing no prefill
-        ("reserved", np.int32),  # memory held for life; 0 where memory is not reserved
-        ("generated", np.int32),  # before the last preemption
-        ("start_s", np.float64),  # written by the loops, as all below; see `Outcome`
-        ("first_token_s", np.float64),
-        ("own_end_s", np.float64),
-        ("held_until_s", np.float64),
+        *_REQUEST,
+        ("preempted_s", np.float64),  # seconds
+        ("generated", np.int32),  # tokens before the last preemption
+        ("reserved", np.int64),  # memory held for life; 0 where memory is not reserved
     ]
 )
+"""A request that is served as soon as a slot is free."""

@@ -3,7 +3,8 @@
 All loops take requests in order of arrival, as contiguous arrays of float64, and write ``start_s``
 and ``held_until_s``: when each request starts and when its slot is free for another. These two are
 made by the caller, with NumPy, which asks the system for large pages; arrays made in here cost as
-much as the loops. Callers keep ``1 <= slots <= n + 1``, so that no loop guards against overflow.
+much as the loops. ``control`` is as in `control`. Callers keep ``1 <= slots <= n + 1``, so that no
+loop guards against overflow.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from slotwise_sim.compiled import compiled
-from slotwise_sim.workload import Floats
+from slotwise_sim.kernels.control import DONE, STOP
+from slotwise_sim.workload import Floats, Ints
 
 EIGHT = 8
 """Up to here every slot has a register: three times as fast as a row in memory."""
@@ -20,19 +22,29 @@ FEW_SLOTS = 64
 
 
 def continuous_slots(
-    arrival_s: Floats, service_s: Floats, slots: int, start_s: Floats, held_until_s: Floats
+    arrival_s: Floats,
+    service_s: Floats,
+    slots: int,
+    start_s: Floats,
+    held_until_s: Floats,
+    control: Ints,
 ) -> None:
     """Each request takes the slot that falls free first. O(n log slots)."""
     if slots <= EIGHT:
         fill = continuous_eight_slots
     else:
         fill = continuous_few_slots if slots <= FEW_SLOTS else continuous_many_slots
-    fill(arrival_s, service_s, slots, start_s, held_until_s)
+    fill(arrival_s, service_s, slots, start_s, held_until_s, control)
 
 
 @compiled
 def continuous_eight_slots(
-    arrival_s: Floats, service_s: Floats, slots: int, start_s: Floats, held_until_s: Floats
+    arrival_s: Floats,
+    service_s: Floats,
+    slots: int,
+    start_s: Floats,
+    held_until_s: Floats,
+    control: Ints,
 ) -> None:
     """`continuous_few_slots` for eight slots or fewer, the row in eight registers of the processor.
 
@@ -42,6 +54,9 @@ def continuous_eight_slots(
     row[:slots] = 0.0
     a, b, c, d, e, f, g, h = row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7]
     for request in range(len(arrival_s)):
+        if control[STOP] != 0:
+            break
+        control[DONE] = request + 1
         begin_s = max(a, arrival_s[request])
         end_s = begin_s + service_s[request]
         start_s[request] = begin_s
@@ -54,7 +69,12 @@ def continuous_eight_slots(
 
 @compiled
 def continuous_few_slots(
-    arrival_s: Floats, service_s: Floats, slots: int, start_s: Floats, held_until_s: Floats
+    arrival_s: Floats,
+    service_s: Floats,
+    slots: int,
+    start_s: Floats,
+    held_until_s: Floats,
+    control: Ints,
 ) -> None:
     """`continuous_slots` on a sorted row of the instants at which slots fall free.
 
@@ -66,6 +86,9 @@ def continuous_few_slots(
     free_s = np.zeros(slots + 1)
     free_s[slots] = np.inf
     for request in range(n):
+        if control[STOP] != 0:
+            break
+        control[DONE] = request + 1
         begin_s = max(free_s[0], arrival_s[request])
         end_s = begin_s + service_s[request]
         start_s[request] = begin_s
@@ -76,7 +99,12 @@ def continuous_few_slots(
 
 @compiled
 def continuous_many_slots(
-    arrival_s: Floats, service_s: Floats, slots: int, start_s: Floats, held_until_s: Floats
+    arrival_s: Floats,
+    service_s: Floats,
+    slots: int,
+    start_s: Floats,
+    held_until_s: Floats,
+    control: Ints,
 ) -> None:
     """`continuous_slots` on a binary heap of the instants at which slots fall free.
 
@@ -87,6 +115,9 @@ def continuous_many_slots(
     free_s = np.zeros(slots + 1)
     free_s[slots] = np.inf
     for request in range(n):
+        if control[STOP] != 0:
+            break
+        control[DONE] = request + 1
         begin_s = max(free_s[0], arrival_s[request])
         end_s = begin_s + service_s[request]
         start_s[request] = begin_s

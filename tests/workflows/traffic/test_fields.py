@@ -149,7 +149,7 @@ def test_dot_between_thousands() -> None:
     assert count("1.000", decimal=".") == 1
 
 
-@given(st.integers(0, 2**31), st.sampled_from(["{}", " {} ", "{}.0", "{:,}"]))
+@given(st.integers(0, 10**9), st.sampled_from(["{}", " {} ", "{}.0", "{:,}"]))
 def test_any_count_survives_being_written(tokens: int, form: str) -> None:
     assert count(form.format(tokens)) == tokens
 

@@ -41,7 +41,8 @@ SECONDS: Mapping[str, Decimal] = {
     "min": Decimal(60),
     "h": Decimal(3600),
 }
-MOST_TOKENS = 2**31
+#: The most tokens that are taken for a count; two of them still fit the simulator's 32 bits.
+MOST_TOKENS = 10**9
 #: The longest duration that is taken for one, about four months: no request runs longer.
 MOST_SECONDS = 1e7
 #: Stands for a time that cannot be read, so that it is not taken for a missing one.

@@ -13,6 +13,7 @@ from slotwise_cli.console import Console
 from slotwise_workflows.errors import UsageError
 
 if TYPE_CHECKING:
+    from slotwise_sim.replay import Server
     from slotwise_workflows.calibrate.file import CalibrationFile, ErrorShares
 
 _MOST_TOKENS = 1 << 40
@@ -32,23 +33,28 @@ def calibrate(
         typer.Option("--policy", metavar="continuous|static", help="How the server batched."),
     ] = "continuous",
     release: Annotated[
-        Literal["batch", "own"],
+        Literal["batch", "own"] | None,
         typer.Option(
-            "--release", metavar="batch|own", help="When a static batch's answers went out."
+            "--release",
+            metavar="batch|own",
+            help="When a static batch's answers went out; batch if left out.",
         ),
-    ] = "batch",
+    ] = None,
     pad: Annotated[
-        bool,
-        typer.Option("--pad/--no-pad", help="Whether finished rows of a static batch went on."),
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--pad/--no-pad",
+            help="Whether finished rows of a static batch went on; they did if left out.",
+        ),
+    ] = None,
     prefill: Annotated[
-        Literal["mixed", "separate"],
+        Literal["mixed", "separate"] | None,
         typer.Option(
             "--prefill",
             metavar="mixed|separate",
-            help="Prompts beside decoding, or in iterations of their own.",
+            help="Prompts beside decoding, or in iterations of their own; mixed if left out.",
         ),
-    ] = "mixed",
+    ] = None,
     max_batched_tokens: Annotated[
         int | None,
         typer.Option(
@@ -70,9 +76,15 @@ def calibrate(
         ),
     ] = None,
     block_tokens: Annotated[
-        int,
-        typer.Option("--block-tokens", min=1, max=1 << 20, metavar="N", help="Of a KV block."),
-    ] = 16,
+        int | None,
+        typer.Option(
+            "--block-tokens",
+            min=1,
+            max=1 << 20,
+            metavar="N",
+            help="Of a KV block; 16 if left out.",
+        ),
+    ] = None,
     replicas: options.Replicas = None,
     fix: Annotated[
         list[str] | None,
@@ -100,8 +112,6 @@ def calibrate(
     file stands for the cost in a workload file: `cost: {calibration: calibration.json}`.
     """
     from slotwise_cli.reading import read_options
-    from slotwise_sim import Continuous, Memory, Static
-    from slotwise_sim.calibration import Server
     from slotwise_workflows.calibrate.file import NAME, write_calibration
     from slotwise_workflows.calibrate.run import calibrate_run
     from slotwise_workflows.calibrate.timings import timed_log
@@ -109,18 +119,9 @@ def calibrate(
     from slotwise_workflows.traffic import ReadOptions, read_traffic
 
     console = Console(quiet=quiet)
-    served: Static | Continuous
-    if policy == "static":
-        _without_effect(policy, max_batched_tokens=max_batched_tokens, kv_tokens=kv_tokens)
-        served = Static(release, pad)
-    else:
-        served = Continuous(prefill, max_batched_tokens)
-    if slots is None:
-        raise UsageError(
-            "--slots is needed", hint="How many requests one server ran at once: max_num_seqs"
-        )
-    memory = None if kv_tokens is None else Memory(kv_tokens, block_tokens)
-    server = Server(served, slots, replicas or 1, memory)
+    server = _server(
+        slots, replicas, policy, release, pad, prefill, max_batched_tokens, kv_tokens, block_tokens
+    )
     given = _given(fix or ())
     directory = prepare_directory(output_dir or Path())
     reading = read_options(
@@ -149,10 +150,47 @@ def calibrate(
     console.note(f"wrote {output}")
 
 
-def _without_effect(policy: str, **told: int | None) -> None:
+def _server(
+    slots: int | None,
+    replicas: int | None,
+    policy: Literal["continuous", "static"],
+    release: Literal["batch", "own"] | None,
+    pad: bool | None,
+    prefill: Literal["mixed", "separate"] | None,
+    max_batched_tokens: int | None,
+    kv_tokens: int | None,
+    block_tokens: int | None,
+) -> Server:
+    from slotwise_sim import Continuous, Memory, Static
+    from slotwise_sim.replay import Server
+
+    if slots is None:
+        raise UsageError(
+            "--slots is needed", hint="How many requests one server ran at once: max_num_seqs"
+        )
+    if policy == "static":
+        _no_effect(
+            f"with --policy {policy}",
+            prefill=prefill,
+            max_batched_tokens=max_batched_tokens,
+            kv_tokens=kv_tokens,
+            block_tokens=block_tokens,
+        )
+        return Server(Static(release or "batch", pad is not False), slots, replicas or 1)
+    padding = {"no_pad" if pad is False else "pad": pad}
+    _no_effect(f"with --policy {policy}", release=release, **padding)
+    if kv_tokens is None:
+        _no_effect("without --kv-tokens", block_tokens=block_tokens)
+    memory = None if kv_tokens is None else Memory(kv_tokens, block_tokens or 16)
+    batching = Continuous(prefill or "mixed", max_batched_tokens)
+    return Server(batching, slots, replicas or 1, memory)
+
+
+def _no_effect(when: str, **told: object) -> None:
     names = [f"--{name.replace('_', '-')}" for name, value in told.items() if value is not None]
     if names:
-        raise UsageError(f"{' and '.join(names)} has no effect with --policy {policy}")
+        has = "have" if len(names) > 1 else "has"
+        raise UsageError(f"{' and '.join(names)} {has} no effect {when}")
 
 
 def _given(words: Sequence[str]) -> dict[str, float]:
@@ -192,7 +230,7 @@ def _lines(calibration: CalibrationFile) -> list[str]:
             f"bend: share of base_ms that an empty batch saves; none at {calibration.bend_seqs}"
             " sequences"
         )
-    lines += ["", f"{'simulated to measured':<22}{'mean':>9}{'p95':>9}{'TTFT':>9}{'makespan':>10}"]
+    lines += ["", f"{'simulated to measured':<22}{'mean':>9}{'p95':>9}{'TTFT':>9}{'busy':>9}"]
     lines.append(_error_line(f"all {calibration.requests:,}", calibration.errors))
     if calibration.hold_out is not None:
         held = calibration.hold_out
@@ -201,6 +239,6 @@ def _lines(calibration: CalibrationFile) -> list[str]:
 
 
 def _error_line(name: str, errors: ErrorShares) -> str:
-    shares = (errors.latency_mean, errors.latency_p95, errors.ttft_mean, errors.makespan)
-    mean, p95, ttft, makespan = (f"{100 * share:+.1f} %" for share in shares)
-    return f"{name:<22}{mean:>9}{p95:>9}{ttft:>9}{makespan:>10}"
+    shares = (errors.latency_mean, errors.latency_p95, errors.ttft_mean, errors.busy)
+    cells = ("-" if share is None else f"{100 * share:+.1f} %" for share in shares)
+    return f"{name:<22}" + "".join(f"{cell:>9}" for cell in cells)

@@ -169,5 +169,5 @@ def presets(json: options.Json = False) -> None:
     for preset in all_presets():
         memory = "not told" if preset.kv_tokens is None else f"{preset.kv_tokens:,} tokens"
         console.out(f"{preset.name}: {preset.hardware}, KV memory {memory}")
-        console.out(f"  step: {terms(asdict(preset.step))}")
+        console.out(f"  step: {terms(preset.step)}")
         console.out(f"  {preset.kind}; {preset.quality}; source: {preset.source}")

@@ -5,18 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from slotwise_cli import options
 from slotwise_cli.console import Console, choose_language
-from slotwise_workflows.errors import NOT_ENOUGH_DATA, ConfigError, UsageError
+from slotwise_workflows.errors import NOT_ENOUGH_DATA, UsageError
 
 if TYPE_CHECKING:
     from slotwise_workflows.config import WorkloadFile
-    from slotwise_workflows.costs import StatedCost
     from slotwise_workflows.given import Given
     from slotwise_workflows.report import Branding
     from slotwise_workflows.traffic import ReadOptions, Traffic
@@ -65,6 +63,7 @@ def diagnose(
     from slotwise_cli.summary import verdict_lines
     from slotwise_workflows.config import load_workload, to_logs, to_read_options, without_effect
     from slotwise_workflows.config import where as place_of
+    from slotwise_workflows.costs.named import named_cost
     from slotwise_workflows.files import prepare_directory
     from slotwise_workflows.pipeline import run_diagnose
     from slotwise_workflows.recommend.thresholds import Thresholds
@@ -77,9 +76,14 @@ def diagnose(
     made = None if paths else _made(file, seed)
     given = _given(
         file,
+        named_cost(
+            ms_per_token=ms_per_token,
+            preset=preset,
+            calibration=None if calibration is None else str(calibration),
+            called=_option,
+            fault=UsageError,
+        ),
         slots=slots,
-        ms_per_token=ms_per_token,
-        cost=_step_cost(ms_per_token, preset, calibration),
         replicas=replicas,
         max_delay_ms=max_delay_ms,
         serving=serving,
@@ -156,8 +160,12 @@ def _made(file: WorkloadFile | None, seed: int) -> Traffic:
     return draw_traffic(file.traffic.synthetic, np.random.default_rng(seed))
 
 
-def _given(file: WorkloadFile | None, **options: Any) -> Given:
-    """What the workload file says of the server, with the options put over it."""
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _given(file: WorkloadFile | None, cost: dict[str, Any], **options: Any) -> Given:
+    """What the workload file says of the server, with the cost named and the options over it."""
     from slotwise_workflows.config import to_given
     from slotwise_workflows.given import MOST_MS_PER_TOKEN, MOST_OBJECTIVE_S, Given
 
@@ -167,47 +175,16 @@ def _given(file: WorkloadFile | None, **options: Any) -> Given:
         "ttft_p95_s": MOST_OBJECTIVE_S,
     }
     for name, bound in most.items():
-        value = options[name]
+        value = (options | cost).get(name)
         if value is not None and not 0 < value <= bound:
-            option = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{option} must be above 0 and at most {bound:,.0f}, not {value}")
+            raise UsageError(
+                f"{_option(name)} must be above 0 and at most {bound:,.0f}, not {value}"
+            )
     delay = options["max_delay_ms"]
     if delay is not None and not delay >= 0:  # "nan" is a number to the command line
         raise UsageError(f"--max-delay-ms must be a number from 0, or inf, not {delay}")
     said = {name: value for name, value in options.items() if value is not None}
-    if said.keys() & {"ms_per_token", "cost"}:  # one cost takes the place of any other
-        said = {"ms_per_token": None, "cost": None, **said}
-    return replace(to_given(file) if file is not None else Given(), **said)
-
-
-def _step_cost(
-    ms_per_token: float | None, preset: str | None, calibration: Path | None
-) -> StatedCost | None:
-    """The step cost that an option names; at most one option says what tokens cost."""
-    told = {
-        "--ms-per-token": ms_per_token,
-        "--preset": preset,
-        "--calibration": calibration,
-    }
-    named = [option for option, value in told.items() if value is not None]
-    if len(named) > 1:
-        raise UsageError(
-            f"{' and '.join(named)} exclude each other",
-            why="each says what tokens cost",
-            hint="Give one of them",
-        )
-    if preset is not None:
-        from slotwise_workflows.costs import find_preset
-
-        try:
-            return find_preset(preset).stated()
-        except ConfigError as error:
-            raise UsageError(f"--preset: {error.what}", why=error.why, hint=error.hint) from None
-    if calibration is not None:
-        from slotwise_workflows.costs.calibrated import calibrated_cost
-
-        return calibrated_cost(calibration, str(calibration))
-    return None
+    return replace(to_given(file) if file is not None else Given(), **said, **cost)
 
 
 def _in_force(

@@ -33,10 +33,15 @@ def simulate(
     """
     from slotwise_cli.summary import print_simulation
     from slotwise_workflows.config import load_workload
+    from slotwise_workflows.files import check_output
+    from slotwise_workflows.requests import input_files
     from slotwise_workflows.simulation import simulate_file, write_requests
 
     console = Console(quiet=quiet)
     workload_file = load_workload(workload)
+    if requests_out is not None:
+        with place_named_by("--requests-out"):
+            check_output(requests_out, (workload, *input_files(workload_file)))
     with console.progress("simulating") as advance:
         simulation = simulate_file(workload_file, seed=seed, on_progress=advance)
     for note in simulation.result.notes:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import fields
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from slotwise_sim.attribution import Attribution
+    from slotwise_sim.costs import PerToken, Piece, Step
     from slotwise_sim.memory import Memory
     from slotwise_workflows.costs import CostRecord
     from slotwise_workflows.report import Words
@@ -92,7 +94,7 @@ def _model_line(model: Diagnosis, words: Words) -> str:
 
 def print_policies(policies: Mapping[str, PolicyFigures], *, title: str, requests: int) -> None:
     """One row a policy, times in seconds, on standard output."""
-    from slotwise_workflows.result import P95_REQUESTS
+    from slotwise_workflows.sample_size import P95_REQUESTS
 
     table = _table(title, "policy", "mean", "p95", "max", "makespan", "req/s", "busy", "idle")
     for name, figures in policies.items():
@@ -149,13 +151,14 @@ def setting_lines(cost: CostRecord, memory: Memory | None) -> list[str]:
     return [*lines, f"memory: {memory.kv_tokens:,} tokens a server, {how}"]
 
 
-def terms(values: Mapping[str, Any]) -> str:
-    """The terms of a step cost as a workload file takes them; what is 0 or absent is left out."""
+def terms(cost: PerToken | Step | Piece) -> str:
+    """The terms of a cost as a workload file takes them; what is 0 or absent is left out."""
+    values = ((field.name, getattr(cost, field.name)) for field in fields(cost))
     told = [
         f"{name}: [{', '.join(terms(piece) for piece in value)}]"
         if name == "pieces"
         else f"{name}: {value:g}"
-        for name, value in values.items()
+        for name, value in values
         if value
     ]
     return f"{{{', '.join(told)}}}"
@@ -222,7 +225,7 @@ def _account(inspection: Inspection) -> str:
 
 
 def _lengths(figures: LengthFigures, requests: int) -> str:
-    from slotwise_workflows.result import P95_REQUESTS
+    from slotwise_workflows.sample_size import P95_REQUESTS
 
     p95 = f", p95 {figures.p95:.0f}" if requests >= P95_REQUESTS else ""
     spread = "" if figures.cv is None else f", cv {figures.cv:.2f}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from markdown_table import markdown_table
 from slotwise_sim import Continuous, Memory
-from slotwise_sim.calibration import Server
+from slotwise_sim.replay import Server
 from slotwise_workflows.calibrate.file import CalibrationFile
 from slotwise_workflows.calibrate.run import calibrate_run
 from slotwise_workflows.traffic import ReadOptions, read_traffic
@@ -53,6 +53,7 @@ def tables(measured: dict[str, CalibrationFile]) -> list[str]:
                 "per_prefill_token_ms",
                 "overhead_ms",
                 "bend",
+                "preemptions",
             ),
             [_terms(name, found) for name, found in measured.items()],
         ),
@@ -63,8 +64,8 @@ def _held_out(found: CalibrationFile) -> list[str]:
     if found.hold_out is None:
         return ["not told"] * 4
     errors = found.hold_out.errors
-    shares = (errors.latency_mean, errors.latency_p95, errors.ttft_mean, errors.makespan)
-    return [f"{100 * share:+.1f} %" for share in shares]
+    shares = (errors.latency_mean, errors.latency_p95, errors.ttft_mean, errors.busy)
+    return ["not told" if share is None else f"{100 * share:+.1f} %" for share in shares]
 
 
 def _terms(name: str, found: CalibrationFile) -> list[str]:
@@ -83,6 +84,7 @@ def _terms(name: str, found: CalibrationFile) -> list[str]:
             cells.append("not told")
     bend = found.terms.get("bend")
     cells.append(f"{100 * bend.value:.0f} % at {found.bend_seqs}" if bend else "none")
+    cells.append(f"{found.preemptions}")
     return cells
 
 

@@ -15,8 +15,9 @@ import polars as pl
 
 from markdown_table import markdown_table
 from slotwise_sim import Continuous, Dynamic, Policy, Static, Step, Workload, simulate
-from slotwise_sim.calibration import Calibration, Server, calibrate
+from slotwise_sim.calibration import Calibration, calibrate
 from slotwise_sim.observed import Measured
+from slotwise_sim.replay import Server
 from slotwise_sim.workload import Floats
 
 AT_ONCE = "vllmcpu_4m_quiet_mixed_upfront.csv"

@@ -12,12 +12,15 @@ the requests per second that a server sustains, and their product is the whole g
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from slotwise_sim.backlog import Backlog, backlog
 from slotwise_sim.costs import Piece, Step
 from slotwise_sim.memory import Memory
 from slotwise_sim.policies import BatchPolicy, Continuous
 from slotwise_sim.workload import Workload
+
+if TYPE_CHECKING:
+    from slotwise_sim.backlog import Backlog
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ def attribute(
     Raises:
         NeverFitsError: A request is larger than the memory.
     """
+    from slotwise_sim.backlog import backlog  # loads SciPy, which naming a result does not need
+
     batched = backlog(workload, batch, cost, slots=slots)
     refilled = backlog(workload, continuous, cost, slots=slots)
     order = refilled.per_s / batched.per_s

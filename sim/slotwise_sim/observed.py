@@ -6,7 +6,6 @@ through. That is near enough to tell whether batches differ at all, and to start
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,11 +45,9 @@ def apart(measured: Measured) -> Measured:
     A client that waits for answers before it sends more would otherwise meet, in a simulation a
     little slower than its server, requests still running that had long ended.
     """
-    arrival_s = measured.workload.arrival_s
-    order = np.argsort(arrival_s, kind="stable")
-    sizes, lengths_s = _stretches(measured)
-    shift_s = np.empty(len(order))
-    shift_s[order] = np.repeat(np.append(0.0, np.cumsum(3 * lengths_s[:-1])), sizes)
+    arrival_s, stretch = measured.workload.arrival_s, stretches(measured)
+    lengths_s = spans_s(stretch, arrival_s, measured.end_s)
+    shift_s = np.append(0.0, np.cumsum(3 * lengths_s[:-1]))[stretch]
     return Measured(
         replace(measured.workload, arrival_s=arrival_s + shift_s),
         measured.first_token_s + shift_s,
@@ -58,19 +55,24 @@ def apart(measured: Measured) -> Measured:
     )
 
 
-def busy_s(measured: Measured) -> float:
-    """For how long some request was there."""
-    return float(_stretches(measured)[1].sum())
-
-
-def _stretches(measured: Measured) -> tuple[Ints, Floats]:
-    """Stretches in which some request was there: how many arrived in each, how long each was."""
-    arrivals = np.sort(measured.workload.arrival_s)
-    order = np.argsort(measured.workload.arrival_s, kind="stable")
+def stretches(measured: Measured) -> Ints:
+    """In which of the stretches without an empty server each request was, from 0, shape (n,)."""
+    arrival_s = measured.workload.arrival_s
+    order = np.argsort(arrival_s, kind="stable")
     busy_until = np.maximum.accumulate(measured.end_s[order])
-    begins = np.flatnonzero(np.append(True, arrivals[1:] > busy_until[:-1]))
-    sizes = np.diff(np.append(begins, len(arrivals)))
-    return sizes, busy_until[begins + sizes - 1] - arrivals[begins]
+    begins = np.append(False, arrival_s[order][1:] > busy_until[:-1])
+    stretch = np.empty(len(order), dtype=np.int64)
+    stretch[order] = np.cumsum(begins)
+    return stretch
+
+
+def spans_s(stretch: Ints, begin_s: Floats, end_s: Floats) -> Floats:
+    """From the first begin to the last end in each stretch that has a request, in their order."""
+    _, place = np.unique(stretch, return_inverse=True)
+    first, last = np.full(place.max() + 1, np.inf), np.full(place.max() + 1, -np.inf)
+    np.minimum.at(first, place, begin_s)
+    np.maximum.at(last, place, end_s)
+    return np.asarray(last - first, dtype=np.float64)
 
 
 def most_at_once(measured: Measured) -> int:
@@ -80,15 +82,18 @@ def most_at_once(measured: Measured) -> int:
     return int((np.arange(1, len(arrivals) + 1) - gone).max())
 
 
-def batch_range(measured: Measured, replicas: int = 1) -> tuple[int, int]:
-    """Sequences decoding at once on one server: the 5th and 95th percentile over time."""
+def batch_range(measured: Measured, replicas: int = 1) -> tuple[float, float]:
+    """Sequences decoding at once on one server: the 5th and 95th percentile over time.
+
+    Of several servers each is taken to have its part of all, which need not be whole.
+    """
     clock = _clock(measured)
     there = clock.seqs > 0
     seqs, seconds = clock.seqs[there], np.diff(clock.instants)[there]
     order = np.argsort(seqs, kind="stable")
     passed = np.cumsum(seconds[order]) / seconds.sum()
     low, high = seqs[order][np.searchsorted(passed, (0.05, 0.95))] / replicas
-    return math.ceil(low), math.ceil(high)
+    return float(low), float(high)
 
 
 @dataclass(frozen=True, slots=True)

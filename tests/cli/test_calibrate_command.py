@@ -106,6 +106,31 @@ def test_the_cost_is_used_by_a_workload(cli: Cli, probed: Path, tmp_path: Path) 
         (("--slots", 8, "--fix", "per_seq=1"), 2, "--fix 'per_seq=1' is not TERM=MS"),
         (("--slots", 8, "--fix", "base_ms=-1"), 2, "is not TERM=MS"),
         (("--slots", 8, "--policy", "static", "--kv-tokens", 9), 2, "--kv-tokens has no effect"),
+        (
+            ("--slots", 8, "--policy", "static", "--prefill", "mixed", "--block-tokens", 16),
+            2,
+            "--prefill and --block-tokens have no effect with --policy static",
+        ),
+        (
+            ("--slots", 8, "--release", "batch", "--no-pad"),
+            2,
+            "--release and --no-pad have no effect with --policy continuous",
+        ),
+        (("--slots", 8, "--pad"), 2, "--pad has no effect with --policy continuous"),
+        (
+            ("--slots", 8, "--block-tokens", 8),
+            2,
+            "--block-tokens has no effect without --kv-tokens",
+        ),
+        (
+            (
+                *("--slots", 8, "--fix", "base_ms=15", "--fix", "per_seq_ms=0.5"),
+                *("--fix", "per_prefill_token_ms=0.05", "--fix", "overhead_ms=0"),
+                *("--fix", "per_kv_token_ms=0"),
+            ),
+            3,
+            "every term is given: nothing is left to fit",
+        ),
         (("--slots", 64, "--kv-tokens", 200), 3, "a request can never run in this memory"),
         (("--slots", 64, "--map", "ttft"), 2, "is not FIELD=COLUMN"),
     ],

@@ -186,3 +186,13 @@ def test_a_place_that_is_not_there_is_named_by_the_option_that_named_it(
     assert said.code == 3
     assert "FILE" in said.err
     assert "--output-dir" not in said.err
+
+
+def test_an_input_is_never_replaced(cli: Cli, workload_file: Path) -> None:
+    before = workload_file.read_bytes()
+    said = cli("simulate", workload_file, "--requests-out", workload_file)
+    assert said.code == 3
+    assert "would replace what is read" in said.err
+    assert "--requests-out" in said.err
+    assert said.err.count("\n") == 1
+    assert workload_file.read_bytes() == before

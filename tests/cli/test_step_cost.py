@@ -93,7 +93,7 @@ def test_a_calibration_is_named_with_its_quality(
     def read_calibration(path: Path) -> SimpleNamespace:
         asked.append(path)
         return SimpleNamespace(
-            step=lambda: Step(base_ms=12.0, per_seq_ms=0.1),
+            cost=Step(base_ms=12.0, per_seq_ms=0.1),
             source="fitted to 300 requests",
             quality="hold-out: mean latency 2.1 % off",
             kv_tokens=None,
@@ -126,6 +126,20 @@ def test_a_cost_that_is_none_is_one_line(
     said = cli("diagnose", log_file, *words)
     assert said.code == code
     assert says in said.err
+    assert len(said.err.splitlines()) == 1
+
+
+def test_caps_that_are_missing_are_told_with_the_files_line(
+    cli: Cli, log_file: Path, tmp_path: Path
+) -> None:
+    path = log_file.with_name("paged.yaml")
+    text = WORKLOAD.format(cost=STEP).replace("20000", "20000, reserve: max_tokens")
+    path.write_text(text, encoding="utf-8")
+    said = cli("diagnose", "--workload", path, "--output-dir", tmp_path / "run")
+    assert said.code == 3
+    assert said.err.startswith(
+        f"error: {path}:9: server.memory.reserve max_tokens needs the max_tokens of every request: "
+    )
     assert len(said.err.splitlines()) == 1
 
 

@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 
+from slotwise_sim.observed import stretches
+from slotwise_workflows.calibrate.timings import timings_of
+from slotwise_workflows.traffic import ReadOptions, read_traffic
+
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 FOLDERS = {"measured_servers": SHARED / "traffic" / "traces", "vllm_cpu": SHARED / "engine"}
 PAGES = Path(__file__).parents[2] / "docs" / "validation"
@@ -44,8 +48,15 @@ def test_half_a_run_tells_the_other_half(run: str) -> None:
     assert held.judged == 150
     assert abs(held.errors.latency_mean) < 0.05
     assert abs(held.errors.latency_p95) < 0.05
-    assert abs(held.errors.makespan) < 0.05
+    assert abs(held.errors.busy) < 0.05
     assert abs(held.errors.ttft_mean) < 0.10
+
+
+@pytest.mark.parametrize("log", ["RTX4090", "RTXPRO6000"])
+def test_no_server_was_empty_in_between_so_that_time_busy_is_the_makespan(log: str) -> None:
+    script = importlib.import_module("measured_servers")
+    traffic = read_traffic([str(FOLDERS["measured_servers"] / getattr(script, log))], ReadOptions())
+    assert stretches(timings_of(traffic).measured).max() == 0
 
 
 def test_a_mixture_of_experts_bends_and_a_dense_model_does_not() -> None:
@@ -56,7 +67,7 @@ def test_a_mixture_of_experts_bends_and_a_dense_model_does_not() -> None:
 
 def test_memory_that_is_left_out_is_noticed() -> None:
     held = measured("measured_servers")["the same, its memory left out"].hold_out
-    assert held.errors.makespan < -0.5
+    assert held.errors.busy < -0.5
 
 
 def test_static_runs_predict_the_continuous_ones() -> None:

@@ -215,9 +215,9 @@ def test_more_tokens_than_the_loops_can_count_are_refused() -> None:
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: Continuous(prefill="chunked"),
-        lambda: Static(release="none"),
-        lambda: Memory(16, reserve="page"),
+        lambda: Continuous(prefill="chunked"),  # type: ignore[arg-type]
+        lambda: Static(release="none"),  # type: ignore[arg-type]
+        lambda: Memory(16, reserve="page"),  # type: ignore[arg-type]
     ],
 )
 def test_a_name_that_does_not_exist_is_refused(build: Callable[[], object]) -> None:

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from slotwise_sim import Continuous, Step, Workload, simulate
-from slotwise_sim.observed import Measured, apart, batch_range, busy_s, most_at_once, shared
+from slotwise_sim.observed import (
+    Measured,
+    apart,
+    batch_range,
+    most_at_once,
+    shared,
+    spans_s,
+    stretches,
+)
 
 
 def measured(rows: Sequence[tuple[float, float, float, int, int]]) -> Measured:
@@ -60,13 +68,21 @@ def test_idle_stretches_are_drawn_out_and_nothing_else() -> None:
     shift = after.workload.arrival_s - before.workload.arrival_s
     assert shift.tolist() == [0, 0, 15, 21]
     assert (after.end_s - before.end_s).tolist() == shift.tolist()
-    assert busy_s(before) == busy_s(after) == 9
+    assert stretches(before).tolist() == stretches(after).tolist() == [0, 0, 1, 2]
+
+
+def test_spans_of_stretches() -> None:
+    stretch = np.array([3, 0, 3, 0])  # in any order, and some without requests
+    begin, end = np.array([7.0, 1.0, 6.0, 0.0]), np.array([8.0, 2.0, 9.0, 4.0])
+    assert spans_s(stretch, begin, end).tolist() == [4, 3]
+    unsorted = measured([(9, 10, 11, 1, 2), (0, 1, 4, 1, 2), (2, 3, 5, 1, 2)])
+    assert stretches(unsorted).tolist() == [1, 0, 0]
 
 
 def test_requests_there_at_once_and_batches() -> None:
     assert most_at_once(measured([(0, 1, 4, 1, 2), (2, 3, 5, 1, 2), (5, 6, 7, 1, 2)])) == 2
     assert batch_range(measured(TWO_TOGETHER)) == (1, 2)
-    assert batch_range(measured(TWO_TOGETHER), replicas=2) == (1, 1)
+    assert batch_range(measured(TWO_TOGETHER), replicas=2) == (0.5, 1)
 
 
 def test_instants_must_ascend() -> None:

@@ -57,5 +57,4 @@ def test_a_request_takes_about_a_hundred_bytes(
     answer = subprocess.run(
         [sys.executable, "-c", script], check=True, capture_output=True, text=True
     )
-    print(answer.stdout)
     assert 24 < float(answer.stdout) < 115

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from slotwise_workflows.errors import InputError
-from slotwise_workflows.files import staged
+from slotwise_workflows.files import check_output, staged, write_file
 
 
 def content(directory: Path) -> dict[str, str]:
@@ -54,3 +54,31 @@ def test_a_set_that_is_not_finished_leaves_the_old_one(old: Path, fault: BaseExc
 def test_a_place_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be written"), staged(tmp_path / "no"):
         pass
+
+
+@pytest.mark.parametrize("name", ["", ".", "-"])
+def test_what_is_no_name_of_a_file_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="not the name of a file"):
+        check_output(Path(name))
+
+
+@pytest.mark.skipif(not Path("/dev/null").exists(), reason="this system has no /dev/null")
+def test_a_device_is_left_alone() -> None:
+    with pytest.raises(InputError, match="not the name of a file"):
+        write_file(Path("/dev/null"), b"new")
+    assert Path("/dev/null").is_char_device()
+
+
+def test_an_input_is_not_replaced_under_any_name(old: Path) -> None:
+    (old / "link").symlink_to(old / "result")
+    for name in ("result", "link", "tables/../result"):
+        with pytest.raises(InputError, match="one of the inputs"):
+            check_output(old / name, [old / "notes", old / "result"])
+    check_output(old / "new", [old / "result"])
+
+
+def test_a_link_stays_a_link(old: Path) -> None:
+    (old / "link").symlink_to(old / "result")
+    write_file(old / "link", b"new")
+    assert (old / "link").is_symlink()
+    assert (old / "result").read_text() == "new"

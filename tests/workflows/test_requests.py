@@ -86,10 +86,29 @@ def test_what_is_reserved_must_fit_too(build: Build, tmp_path: Path) -> None:
 
 def test_caps_that_are_missing_are_counted(build: Build, tmp_path: Path) -> None:
     told = told_by(build, LOG.replace("MEMORY", "{kv_tokens: 900, reserve: max_tokens}"))
-    assert "w.yaml:3: server.memory.reserve max_tokens: max_tokens is not known of every" in told
-    assert f"1 of 3 rows tell none, the first at {tmp_path}/t.csv:4" in told
+    assert told == (
+        f"{tmp_path}/w.yaml:3: server.memory.reserve max_tokens needs the max_tokens of every"
+        f" request: 1 of 3 rows tell none, the first at {tmp_path}/t.csv:4. Use reserve: paged, or"
+        " give every request its max_tokens"
+    )
     told = told_by(build, MADE.replace("MEMORY", "{kv_tokens: 900, reserve: max_tokens}"))
-    assert "w.yaml:6: server.memory.reserve max_tokens: traffic.synthetic.max_tokens is req" in told
+    assert "w.yaml:6: server.memory.reserve max_tokens needs the max_tokens of every requ" in told
+    assert "request: traffic.synthetic.max_tokens is not given" in told
+
+
+def test_requests_that_outgrew_their_caps_are_counted(tmp_path: Path) -> None:
+    """Prompt and cap are held, as the law says; a cap that the log broke holds too little."""
+    (tmp_path / "t.csv").write_text(ROWS.replace(",20\n", ",4\n").replace("10,5,\n", "10,5,5\n"))
+    for memory, expected in (
+        ("{kv_tokens: 900, reserve: max_tokens}", 1),
+        ("{kv_tokens: 900}", 0),
+    ):
+        path = tmp_path / "w.yaml"
+        path.write_text(LOG.replace("MEMORY", memory))
+        said = [note for note in build_workload(load_workload(path))[1] if "max_tokens" in note]
+        assert len(said) == expected
+        for note in said:
+            assert note.startswith("2 requests generated more than their max_tokens; they hold")
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,10 @@ from slotwise_sim.lengths import gain_bound
 from slotwise_sim.lengths import histogram as length_histogram
 from slotwise_sim.metrics import figures
 from slotwise_workflows.compare.attribution import split_of_gain
-from slotwise_workflows.compare.capacity import sustainable_per_s
-from slotwise_workflows.compare.pictures import timeline, what_if
+from slotwise_workflows.compare.capacity import capacity_per_s
+from slotwise_workflows.compare.pictures import timeline
 from slotwise_workflows.compare.server import BATCH_AT_ONCE
+from slotwise_workflows.compare.what_if import what_if
 from slotwise_workflows.costs import CostRecord
 from slotwise_workflows.given import Given
 from slotwise_workflows.measure.inspection import inspect, prompt_figures
@@ -156,33 +157,28 @@ def _figures(studied: Study, rng: np.random.Generator) -> dict[str, Any]:
         for policy in POLICIES
     }
     gain = 1.0 if evidence.gain is None else evidence.gain.estimate
-    capacity_per_s = (
-        sustainable_per_s(replayed, server, gain) if load is None else load.capacity_per_s
-    )
+    sustained = capacity_per_s(replayed, server, gain) if load is None else load.capacity_per_s
+    job = replayed if load is None else studied.ordered
     ordered = evidence.arrivals is not None and evidence.gain is not None
     return {
         "gain": evidence.gain,
         "drift": _less(evidence.bound, evidence.by_lengths) if ordered else None,
-        "attribution": None
-        if evidence.gain is None
-        else split_of_gain(replayed if load is None else studied.ordered, server),
+        "attribution": None if evidence.gain is None else split_of_gain(job, server),
         "waiting": None if load is None else load.waiting,
         "gain_bound": gain_bounds(tokens, stated_slots(len(tokens), server.slots), rng),
         "idle_share": {policy: own.idle_share for policy, own in policies.items()},
         "idle_at_full": studied.idle,
         "replay": "backlog" if load is None else "arrivals",
         "policies": policies,
-        "capacity_per_s": capacity_per_s,
+        "capacity_per_s": sustained,
         "utilisation": {}
         if load is None
-        else {policy: load.rate_per_s / per_s for policy, per_s in capacity_per_s.items()},
+        else {policy: load.rate_per_s / per_s for policy, per_s in sustained.items()},
         "servers_needed": {} if load is None else load.servers_needed,
         "intervals": {}
         if load is None
         else {"latency_ratio": load.latency_ratio, **load.replications},
-        "what_if": what_if(
-            studied.ordered, replayed, server, None if load is None else load.rate_per_s
-        ),
+        "what_if": what_if(job, replayed, server, None if load is None else load.rate_per_s),
         "output_tokens": evidence.lengths,
         "prompt_tokens": prompt_figures(studied.traffic),
         "histogram": histogram(tokens),

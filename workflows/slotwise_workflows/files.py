@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,15 +31,44 @@ def prepare_directory(directory: Path) -> Path:
     return directory
 
 
+def check_output(path: Path, inputs: Iterable[Path] = ()) -> None:
+    """Makes sure, before any work is done, that a named file may be written.
+
+    Args:
+        path: Where the user wants it; a file that is there will be replaced.
+        inputs: Files that the work reads.
+
+    Raises:
+        InputError: It is no regular file, or one of the inputs.
+    """
+    if not path.name or str(path) == "-" or (path.exists() and not path.is_file()):
+        raise InputError(
+            "cannot be written",
+            where=str(path) or "''",
+            why="it is not the name of a file",
+            hint="Choose another place with --output-dir",
+        )
+    if any(path.exists() and other.exists() and path.samefile(other) for other in inputs):
+        raise InputError(
+            "would replace what is read",
+            where=str(path),
+            why="it is one of the inputs",
+            hint="Choose another place with --output-dir",
+        )
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A path to write to; once the block ends well, the file stands at ``path`` in one step.
 
-    If the block raises, Ctrl-C included, ``path`` keeps what it held and nothing is left over.
+    If the block raises, Ctrl-C included, ``path`` keeps what it held and nothing is left over. A
+    link stays a link, to the new content.
 
     Raises:
         InputError: The place cannot be written.
     """
+    check_output(path)
+    path = path.resolve() if path.is_symlink() else path
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
         yield temporary

@@ -39,6 +39,7 @@ class Given:
         cost: What iterations cost, and who says so, where that is known; then ``ms_per_token`` is
             not told.
         memory: KV memory of one server; limits a step cost only.
+        memory_at: Where that stands, file and line, for what is wrong with it; else empty.
         release: When a batch's answers go out today; at its end, if not told.
         pad: Whether prompts of a batch are padded to its longest, and finished sequences cost until
             it ends; matters under a step cost only.
@@ -58,6 +59,7 @@ class Given:
     currency: str = "JPY"
     cost: StatedCost | None = None
     memory: Memory | None = None
+    memory_at: str = ""
     release: Release | None = None
     pad: bool | None = None
     continuous: Continuous | None = None

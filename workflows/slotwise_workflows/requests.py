@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -15,6 +15,18 @@ from slotwise_workflows.errors import ConfigError, InputError
 from slotwise_workflows.traffic.model import Traffic
 
 OnProgress = Callable[[int, int], None]
+
+
+def input_files(workload_file: WorkloadFile) -> tuple[Path, ...]:
+    """The log files that a workload file reads; none for synthetic traffic.
+
+    Raises:
+        InputError: A log is not there.
+    """
+    from slotwise_workflows.traffic.paths import expand
+
+    logs = to_logs(workload_file)
+    return expand(logs) if logs else ()
 
 
 def build_workload(
@@ -39,8 +51,7 @@ def build_workload(
         from slotwise_workflows.synthetic import draw
 
         drawn = draw(synthetic, np.random.default_rng(seed))
-        _check_memory(drawn, workload_file)
-        return drawn, []
+        return drawn, _about_memory(drawn, workload_file)
     if log is None:
         raise ConfigError("traffic names neither log nor synthetic")
     from slotwise_workflows.traffic import read_traffic
@@ -56,14 +67,14 @@ def build_workload(
             hint="Use origin: first",
         )
     workload = _arrays(traffic, workload_file)
-    _check_memory(workload, workload_file, traffic)
+    about_memory = _about_memory(workload, workload_file, traffic)
     notes = [f"{count} rows left out: {reason}" for reason, count in traffic.excluded.items()]
     if traffic.clock is None:
         notes.append("arrival times are not known: all requests arrive at once")
     cost = workload_file.server.cost
     if cost is not None and cost.ms_per_token is None:
         notes += _about_prompts(traffic, workload)
-    return workload, [*notes, *traffic.flags, *traffic.notes]
+    return workload, [*notes, *about_memory, *traffic.flags, *traffic.notes]
 
 
 def _about_prompts(traffic: Traffic, workload: Workload) -> list[str]:
@@ -98,21 +109,36 @@ def _arrays(traffic: Traffic, workload_file: WorkloadFile) -> Workload:
         ) from None
 
 
-def _check_memory(
+def _about_memory(
     workload: Workload, workload_file: WorkloadFile, traffic: Traffic | None = None
-) -> None:
-    """As `check_memory`, where the file's memory limits any of its policies."""
+) -> list[str]:
+    """What the file's memory makes of the requests, where it limits any of the policies.
+
+    Raises:
+        InputError: As `check_memory`.
+    """
     memory = to_memory(workload_file)
-    if memory is not None and any(p.continuous is not None for p in workload_file.policies):
-        check_memory(workload, memory, traffic, place=partial(where, workload_file))
+    if memory is None or all(policy.continuous is None for policy in workload_file.policies):
+        return []
+    check_memory(workload, memory, traffic, place=where(workload_file, "server.memory"))
+    beyond = beyond_caps(workload, memory)
+    if beyond == 0:
+        return []
+    return [
+        f"{beyond:,} requests generated more than their max_tokens; they hold less memory than they"
+        " need"
+    ]
+
+
+def beyond_caps(workload: Workload, memory: Memory | None) -> int:
+    """Requests that hold less than they need, because they generated more than was reserved."""
+    if memory is None or memory.reserve != "max_tokens" or workload.max_tokens is None:
+        return 0
+    return int((workload.output_tokens > workload.max_tokens).sum())
 
 
 def check_memory(
-    workload: Workload,
-    memory: Memory,
-    traffic: Traffic | None = None,
-    *,
-    place: Callable[[str], str] = str,
+    workload: Workload, memory: Memory, traffic: Traffic | None = None, *, place: str = ""
 ) -> None:
     """Makes sure that each request can run, before anything does.
 
@@ -120,18 +146,17 @@ def check_memory(
         workload: The requests.
         memory: KV memory of one server.
         traffic: The log they were read from, row by row; None where they were made.
-        place: Where a key of the workload file stands.
+        place: Where the memory is told, for the error: file and line.
 
     Raises:
         InputError: One cannot; it is named by its place in the log, else by its number.
     """
     if memory.reserve == "max_tokens" and workload.max_tokens is None:
-        raise _caps_missing(traffic, place("server.memory.reserve"))
+        raise _caps_missing(traffic, place)
     try:
         check_fits(workload, memory)
     except NeverFitsError as error:
-        at = place("server.memory")
-        hint = "Give server.memory more kv_tokens"
+        at, hint = place, "Give server.memory more kv_tokens"
         if traffic is not None:
             at = str(traffic.table["source"][error.row])
             hint += ", or leave such requests out with traffic.log.where"
@@ -158,12 +183,15 @@ def _what_it_needs(error: NeverFitsError, workload: Workload, memory: Memory) ->
 
 def _caps_missing(traffic: Traffic | None, place: str) -> InputError:
     """Contiguous reservation needs to know what it reserves."""
-    hint = "Use reserve: paged, or give every request its max_tokens"
     if traffic is None:
-        what, why = "traffic.synthetic.max_tokens is required", ""
+        why = "traffic.synthetic.max_tokens is not given"
     else:
         missing = traffic.table["gen_ai.request.max_tokens"].is_null()
         first = traffic.table["source"][int(missing.arg_max() or 0)]
-        what = "max_tokens is not known of every request"
         why = f"{missing.sum():,} of {len(traffic):,} rows tell none, the first at {first}"
-    return InputError(f"server.memory.reserve max_tokens: {what}", where=place, why=why, hint=hint)
+    return InputError(
+        "server.memory.reserve max_tokens needs the max_tokens of every request",
+        where=place,
+        why=why,
+        hint="Use reserve: paged, or give every request its max_tokens",
+    )

@@ -18,10 +18,6 @@ from slotwise_workflows.costs import CostRecord
 SCHEMA: Literal["slotwise/result/v1"] = "slotwise/result/v1"
 INSPECTION_SCHEMA: Literal["slotwise/inspection/v1"] = "slotwise/inspection/v1"
 
-# Fewest requests whose p95 and p99 have a two-sided 95 % interval: 1 - q^n >= 0.975.
-P95_REQUESTS = 72
-P99_REQUESTS = 368
-
 Verdict = Literal[
     "adopt", "conditional", "no_gain", "already", "not_yours", "marginal", "insufficient_data"
 ]

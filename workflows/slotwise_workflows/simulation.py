@@ -18,12 +18,17 @@ from slotwise_sim import (
     Outcome,
     PerToken,
     Policy,
+    Step,
     Workload,
     simulate,
 )
 from slotwise_sim.attribution import Attribution, attribute
+from slotwise_sim.memory import check_fits
 from slotwise_sim.metrics import Figures, figures
+from slotwise_sim.policies import BatchPolicy
 from slotwise_sim.synthetic import predicted_tokens
+from slotwise_sim.workload import all_at_once
+from slotwise_workflows.compare.sustained import as_served
 from slotwise_workflows.config import (
     WorkloadFile,
     to_cost,
@@ -35,7 +40,7 @@ from slotwise_workflows.config import (
     where,
     without_effect,
 )
-from slotwise_workflows.costs import CostRecord, StatedCost
+from slotwise_workflows.costs import CostRecord
 from slotwise_workflows.errors import ConfigError
 from slotwise_workflows.files import replacing
 from slotwise_workflows.requests import build_workload
@@ -74,7 +79,8 @@ class SimulationResult(Record):
     )
     attribution: Attribution | None = Field(
         description="where the gain of the first continuous policy over the first batch-at-once "
-        "one comes from, with all requests waiting; null without both, or without a step cost"
+        "one comes from, with all requests waiting; null without both, without a step cost, or "
+        "where a note says why"
     )
 
     model_config = ConfigDict(
@@ -105,7 +111,8 @@ def simulate_file(
     Args:
         workload_file: The workload.
         seed: Of the draws of synthetic traffic and of predicted lengths; nothing else is drawn.
-        on_progress: Hears how many requests of how many are replayed, all policies together.
+        on_progress: Hears how many requests of how many are replayed: all policies together, and
+            the split of the gain as one more.
 
     Raises:
         ConfigError: Slots or cost are not told, or cannot be simulated with these requests.
@@ -121,28 +128,39 @@ def simulate_file(
         key: workload if key not in errors else with_predictions(workload, errors[key], seed)
         for key in policies
     }
+    cost = stated.cost
+    compared = _first_of_either(policies) if isinstance(cost, Step) else None
+    replays = len(policies) + (compared is not None)
     outcomes: dict[str, Outcome] = {}
     for key, policy in policies.items():
         outcomes[key] = simulate(
             seen[key],
             policy,
-            stated.cost,
+            cost,
             slots=slots,
             replicas=replicas,
             memory=memory,
-            on_progress=_of_all(on_progress, len(outcomes), len(policies), len(workload)),
+            on_progress=_of_all(on_progress, len(outcomes), replays, len(workload)),
         )
     place = where(workload_file, "server.cost")
     measured = {key: measure(outcome, place=place) for key, outcome in outcomes.items()}
-    attribution = _attribution(seen, policies, stated, slots, replicas, memory)
-    if on_progress is not None:
-        on_progress(len(workload) * len(policies), len(workload) * len(policies))
+    attribution = None
+    if compared is not None and isinstance(cost, Step):
+        _of_all(on_progress, len(policies), replays, len(workload))
+        key, batch, continuous = compared
+        try:
+            attribution = _attribution(seen[key], batch, continuous, cost, slots, replicas, memory)
+        except NeverFitsError as error:  # it fits where it is reserved whole
+            notes.append(
+                f"gain not split: paged memory needs a spare block for request {error.row + 1}"
+            )
+    _of_all(on_progress, replays, replays, len(workload))
     result = SimulationResult(
         name=workload_file.name,
         requests=len(workload),
         slots=slots,
         replicas=replicas,
-        ms_per_token=stated.cost.ms_per_token if isinstance(stated.cost, PerToken) else None,
+        ms_per_token=cost.ms_per_token if isinstance(cost, PerToken) else None,
         cost=CostRecord.of(stated),
         memory=memory,
         seed=seed,
@@ -153,12 +171,12 @@ def simulate_file(
     return Simulation(result, workload, outcomes)
 
 
-def _of_all(on_progress: OnProgress | None, done: int, policies: int, requests: int) -> OnProgress:
-    """Tells how far all policies are, from how far the next one is."""
+def _of_all(on_progress: OnProgress | None, done: int, replays: int, requests: int) -> OnProgress:
+    """Tells that so many replays are done; what it returns tells how far the next one is."""
 
     def tell(of_this_one: int, _requests: int) -> None:
         if on_progress is not None:
-            on_progress(done * requests + of_this_one, policies * requests)
+            on_progress(done * requests + of_this_one, replays * requests)
 
     tell(0, requests)
     return tell
@@ -175,12 +193,12 @@ def with_predictions(workload: Workload, error: float, seed: int) -> Workload:
     return replace(workload, predicted_tokens=predicted)
 
 
-def measure(outcome: Outcome, *, place: str = "server.cost") -> Figures:
+def measure(outcome: Outcome, *, place: str = "") -> Figures:
     """The figures of an outcome.
 
     Args:
         outcome: What `simulate` returned.
-        place: Where the cost is stated, for the error.
+        place: Where the cost is stated, for the error: file and line.
 
     Raises:
         ConfigError: No request takes any time, so there is nothing to compare.
@@ -195,33 +213,31 @@ def measure(outcome: Outcome, *, place: str = "server.cost") -> Figures:
     return figures(outcome)
 
 
+def _first_of_either(policies: Mapping[str, Policy]) -> tuple[str, BatchPolicy, Continuous] | None:
+    """The first batch-at-once policy, after its key, and the first continuous one."""
+    batching = [(key, p) for key, p in policies.items() if not isinstance(p, Continuous)]
+    refilling = [policy for policy in policies.values() if isinstance(policy, Continuous)]
+    return (*batching[0], refilling[0]) if batching and refilling else None
+
+
 def _attribution(
-    seen: Mapping[str, Workload],
-    policies: Mapping[str, Policy],
-    stated: StatedCost,
+    workload: Workload,
+    batch: BatchPolicy,
+    continuous: Continuous,
+    cost: Step,
     slots: int,
     replicas: int,
     memory: Memory | None,
-) -> Attribution | None:
-    """The split of the gain between the first policies of either kind."""
-    if isinstance(stated.cost, PerToken):
-        return None
-    refilling = [policy for policy in policies.values() if isinstance(policy, Continuous)]
-    for key, batch in policies.items():
-        if not isinstance(batch, Continuous) and refilling:
-            try:
-                return attribute(
-                    seen[key],
-                    batch,
-                    refilling[0],
-                    stated.cost,
-                    slots=slots,
-                    replicas=replicas,
-                    memory=memory,
-                )
-            except NeverFitsError:  # it fits where it is reserved whole; paged needs a spare block
-                return None
-    return None
+) -> Attribution:
+    """The split of the gain, with all requests waiting.
+
+    Raises:
+        NeverFitsError: Paged memory cannot hold a request, named by its row in the workload.
+    """
+    if memory is not None:
+        check_fits(workload, replace(memory, reserve="paged"))
+    served = as_served(all_at_once(workload), replicas)
+    return attribute(served, batch, continuous, cost, slots=slots, memory=memory)
 
 
 def write_requests(simulation: Simulation, path: Path) -> None:

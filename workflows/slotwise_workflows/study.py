@@ -10,14 +10,10 @@ import polars as pl
 
 from slotwise_sim import Workload
 from slotwise_sim.workload import all_at_once, rows_of
-from slotwise_workflows.compare.capacity import (
-    Capacity,
-    batch_tokens,
-    capacity,
-    sorted_by_length,
-)
+from slotwise_workflows.compare.capacity import Capacity, batch_tokens, capacity
 from slotwise_workflows.compare.load import Load, busiest_hour, shared_batches
 from slotwise_workflows.compare.server import BATCH_AT_ONCE, Server, stated_server
+from slotwise_workflows.compare.sorting import sorted_by_length
 from slotwise_workflows.facts import MOSTLY_TIMED, Facts, gather
 from slotwise_workflows.given import Given
 from slotwise_workflows.measure.arrivals import arrival_figures, busiest_window, inside
@@ -26,7 +22,7 @@ from slotwise_workflows.measure.prefixes import repeated_prefix_share
 from slotwise_workflows.measure.segments import segmentations
 from slotwise_workflows.recommend.evidence import Evidence
 from slotwise_workflows.recommend.thresholds import Thresholds
-from slotwise_workflows.requests import check_memory
+from slotwise_workflows.requests import beyond_caps, check_memory
 from slotwise_workflows.result import Estimate
 from slotwise_workflows.simulation import measure
 from slotwise_workflows.traffic.model import Traffic
@@ -78,7 +74,7 @@ def study(traffic: Traffic, given: Given, thresholds: Thresholds, seed: int) -> 
     server = stated_server(facts, given)
     workload = traffic.workload()
     if server.memory is not None:
-        check_memory(workload, server.memory, traffic)
+        check_memory(workload, server.memory, traffic, place=given.memory_at)
     ordered = all_at_once(workload)
     measure(server.run(ordered, "continuous"))  # raises where no request takes any time
     found = capacity(ordered, server, facts, in_order=traffic.clock is not None, rng=rng)
@@ -187,6 +183,7 @@ def _evidence(
         prompt_mean=float(prompts.to_numpy().mean()) if len(prompts) else None,
         batch_tokens=batch_tokens(ordered, int(facts.slots.value)),
         prompts_unknown=1 - len(prompts) / len(traffic),
+        beyond_caps=beyond_caps(ordered, facts.memory),
         flags=traffic.flags,
         truncated_share=float(traffic.table["truncated"].sum()) / len(traffic),
         bench=traffic.bench,

@@ -8,23 +8,32 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from slotwise_sim import Continuous, Step, Workload, simulate
+from slotwise_sim import Continuous, Step, Workload
+from slotwise_sim.replay import Server, simulated
 
 COST = Step(base_ms=20, per_seq_ms=0.4, per_prefill_token_ms=0.08)
+ROOMY = Server(Continuous(), 64)
 
 
 @pytest.fixture
 def measured_log(tmp_path: Path) -> Callable[..., Path]:
     """Writes the log of a simulated server of known cost; rows may lack what is named."""
 
-    def write(n: int = 120, *, without: str = "", rows_without: int = 0) -> Path:
+    def write(
+        n: int = 120,
+        *,
+        without: str = "",
+        rows_without: int = 0,
+        gap_s: float = 0.35,
+        server: Server = ROOMY,
+    ) -> Path:
         rng = np.random.default_rng(3)
         workload = Workload(
-            np.cumsum(rng.exponential(0.35, n)),
+            np.cumsum(rng.exponential(gap_s, n)),
             2 + rng.exponential(120, n).astype(np.int64),
             rng.integers(50, 800, n),
         )
-        outcome = simulate(workload, Continuous(), COST, slots=64)
+        outcome = simulated(COST, 0.0, workload, server)
         columns = {
             "timestamp": 1_788_220_800 + workload.arrival_s,
             "ttft_s": outcome.first_token_s - workload.arrival_s,

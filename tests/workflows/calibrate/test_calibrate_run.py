@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from slotwise_sim import Continuous, Memory
-from slotwise_sim.calibration import Server
+from slotwise_sim.replay import Server
 from slotwise_workflows.calibrate import timings
 from slotwise_workflows.calibrate.file import CalibrationFile
 from slotwise_workflows.calibrate.run import calibrate_run
@@ -28,7 +28,7 @@ def read(path: Path) -> Traffic:
 
 def test_a_log_is_fitted_and_says_how_well(measured_log: Write) -> None:
     found = calibrate_run(read(measured_log()), SERVER, given=QUICK)
-    assert found.step().base_ms == pytest.approx(20, rel=0.05)
+    assert found.cost.base_ms == pytest.approx(20, rel=0.05)
     assert found.requests == 120
     assert found.measured_on is not None
     assert found.measured_on.startswith("2026-")
@@ -36,7 +36,8 @@ def test_a_log_is_fitted_and_says_how_well(measured_log: Write) -> None:
     assert found.terms["per_kv_token_ms"].how == "given"
     assert found.hold_out is not None
     assert (found.hold_out.fitted, found.hold_out.judged) == (60, 60)
-    assert abs(found.hold_out.errors.makespan) < 0.05
+    assert abs(found.hold_out.errors.latency_mean) < 0.05
+    assert found.preemptions == 0
     assert found.quality.startswith("fitted to the first 60 requests it is mean latency ")
     assert "120 requests of measured.csv, measured on 2026-" in found.source
 
@@ -45,6 +46,31 @@ def test_the_same_run_gives_the_same_calibration(measured_log: Write) -> None:
     traffic = read(measured_log())
     first, again = (calibrate_run(traffic, SERVER, given=QUICK) for _ in range(2))
     assert first == again
+
+
+def test_requests_that_arrive_at_once_tell_how_long_the_server_was_busy(
+    measured_log: Write,
+) -> None:
+    found = calibrate_run(read(measured_log(gap_s=0.001)), SERVER, given=QUICK)
+    assert found.errors.busy is not None
+    assert abs(found.errors.busy) < 0.02
+    assert ", time busy " in found.quality
+
+
+def test_arrivals_that_decide_how_long_a_run_was_are_not_counted_for_the_cost(
+    measured_log: Write,
+) -> None:
+    found = calibrate_run(read(measured_log()), SERVER, given=QUICK)
+    assert found.errors.busy is None
+    assert "busy" not in found.quality
+
+
+def test_preempted_requests_are_a_note(measured_log: Write) -> None:
+    server = Server(Continuous(), 64, memory=Memory(3500))
+    found = calibrate_run(read(measured_log(server=server)), server, given=QUICK)
+    assert found.preemptions > 0
+    told = f"intervals are too narrow: requests were preempted, {found.preemptions} times"
+    assert any(told in note for note in found.notes)
 
 
 def test_requests_without_timings_are_counted_and_told(measured_log: Write) -> None:
@@ -85,7 +111,13 @@ def test_a_log_without_arrivals_is_refused(measured_log: Write) -> None:
 def test_what_a_run_does_not_tell_is_refused_with_what_to_do(measured_log: Write) -> None:
     with pytest.raises(InputError, match="at least 20 requests") as caught:
         calibrate_run(read(measured_log(12)), SERVER)
-    assert "--fix" in str(caught.value)
+    assert "or tell what you know with --fix TERM=MS" in str(caught.value)
+
+
+def test_a_given_term_that_cannot_be_is_named(measured_log: Write) -> None:
+    with pytest.raises(InputError, match="beside the given base_ms") as caught:
+        calibrate_run(read(measured_log()), SERVER, given={"base_ms": 9e8})
+    assert ". Correct or leave out --fix base_ms=9e+08. Measure" in str(caught.value)
 
 
 def test_a_request_too_large_for_the_memory_is_named_by_its_line(measured_log: Write) -> None:

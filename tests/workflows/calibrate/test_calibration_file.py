@@ -16,8 +16,6 @@ from slotwise_workflows.calibrate.file import (
     ErrorShares,
     FittedTerm,
     HeldOut,
-    StepCost,
-    StepPiece,
     read_calibration,
     write_calibration,
 )
@@ -27,7 +25,7 @@ from slotwise_workflows.result import InputFile
 from slotwise_workflows.schemas import calibration_schema
 
 PAGE = (Path(__file__).parents[3] / "docs/reference/calibrate.md").read_text(encoding="utf-8")
-ERRORS = ErrorShares(latency_mean=0.01, latency_p95=-0.02, ttft_mean=0.03, makespan=0.0)
+ERRORS = ErrorShares(latency_mean=0.01, latency_p95=-0.02, ttft_mean=0.03, busy=None)
 CALIBRATION = CalibrationFile(
     slotwise="0.1.0",
     files=[InputFile(name="run.jsonl", sha256="0" * 64, bytes=9)],
@@ -50,16 +48,9 @@ CALIBRATION = CalibrationFile(
     batch=(3, 40),
     terms={"base_ms": FittedTerm(value=20.0, low=19.0, high=21.0, how="fitted")},
     bend_seqs=16,
-    cost=StepCost(
-        base_ms=5.0,
-        per_seq_ms=1.2,
-        per_kv_token_ms=0.0,
-        per_prefill_token_ms=0.03,
-        per_prefill_token2_ms=0.0,
-        prefill_base_ms=None,
-        pieces=[StepPiece(from_seqs=16, base_ms=22.6, per_seq_ms=0.1, per_kv_token_ms=0.0)],
-    ),
+    cost=Step(5, 1.2, 0, 0.03, pieces=(Piece(16, 22.6, 0.1),)),
     errors=ERRORS,
+    preemptions=0,
     hold_out=HeldOut(fitted=150, judged=150, errors=ERRORS),
     notes=[],
     quality="good",
@@ -77,13 +68,10 @@ def test_a_calibration_reads_back_as_it_was_written(path: Path) -> None:
     assert write_calibration(CALIBRATION, path).read_bytes() == before
 
 
-def test_the_simulator_gets_the_fitted_cost() -> None:
-    assert CALIBRATION.step() == Step(5, 1.2, 0, 0.03, pieces=(Piece(16, 22.6, 0.1),))
-
-
 def test_a_workload_states_it_with_source_and_quality(path: Path) -> None:
     stated = calibrated_cost(path, "calibration.json")
     assert stated.kind == "calibration"
+    assert stated.cost == Step(5, 1.2, 0, 0.03, pieces=(Piece(16, 22.6, 0.1),))
     assert stated.source == (
         "slotwise calibrate: llama, 300 requests of run.jsonl, measured on 2026-11-01"
     )
@@ -100,7 +88,13 @@ def _edited(path: Path, **changes: Any) -> Path:
     [
         ({"schema": "slotwise/result/v1"}, "has schema 'slotwise/result/v1'"),
         ({"requests": "many"}, "requests is wrong"),
-        ({"cost": {**CALIBRATION.cost.model_dump(), "base_ms": -1}}, "cost is wrong"),
+        (
+            {"cost": {"base_ms": -1}},
+            "cost is wrong: Value error, every term of a step cost must be",
+        ),
+        ({"cost": {"base_ms": "five"}}, "cost.base_ms is wrong"),
+        ({"cost": {"base_ms": 5, "per_sequence_ms": 1}}, "cost.per_sequence_ms is wrong"),
+        ({"cost": {"base_ms": 5, "pieces": [{"from": 2}]}}, "cost.pieces.0.from_seqs is wrong"),
     ],
 )
 def test_what_is_no_calibration_is_refused(path: Path, changes: dict[str, Any], said: str) -> None:

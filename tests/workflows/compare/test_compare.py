@@ -14,10 +14,12 @@ from slotwise_sim import PerToken, Workload
 from slotwise_sim.article import article_workload
 from slotwise_sim.metrics import percentile
 from slotwise_sim.workload import Ints, all_at_once
-from slotwise_workflows.compare.capacity import Capacity, capacity, sustainable_per_s
+from slotwise_workflows.compare.capacity import Capacity, capacity, capacity_per_s
 from slotwise_workflows.compare.load import Load, busiest_hour, shared_batches
-from slotwise_workflows.compare.pictures import timeline, what_if
+from slotwise_workflows.compare.pictures import timeline
 from slotwise_workflows.compare.server import Server, possible_servers, stated_server
+from slotwise_workflows.compare.sustained import MOST_SIMULATED
+from slotwise_workflows.compare.what_if import what_if
 from slotwise_workflows.facts import Facts, Range, gather
 from slotwise_workflows.given import Given
 from slotwise_workflows.traffic.model import made_traffic
@@ -48,7 +50,7 @@ def found(tokens: Ints, known: Facts, seed: int = 1) -> Capacity | None:
 
 def test_what_each_policy_can_sustain() -> None:
     """The article's lengths: continuous 5.1/s and static 1.8/s by its measured idle shares."""
-    per_s = sustainable_per_s(article_workload(), ARTICLE, 2.85)
+    per_s = capacity_per_s(article_workload(), ARTICLE, 2.85)
     mean = float(article_workload().output_tokens.mean())
     assert per_s["continuous"] == pytest.approx(8 / (mean * 0.008))
     assert per_s["dynamic"] == pytest.approx(per_s["continuous"] / 2.85)
@@ -61,7 +63,7 @@ def test_a_backlogged_server_reaches_what_it_can_sustain() -> None:
     backlog = waiting(tokens)
     own = found(tokens, described())
     assert own is not None
-    sustained = sustainable_per_s(backlog, ARTICLE, own.gain.estimate)
+    sustained = capacity_per_s(backlog, ARTICLE, own.gain.estimate)
     for policy in ("dynamic", "continuous"):
         makespan = float(ARTICLE.run(backlog, policy).end_s.max())
         assert 40_000 / makespan == pytest.approx(sustained[policy], rel=0.01)
@@ -213,6 +215,19 @@ def test_the_small_sweep_says_where_it_overloads() -> None:
     unknown = what_if(all_at_once(article), all_at_once(article), ARTICLE, None)
     assert {p.load for p in unknown} == {0.0}
     assert all(not p.latency_mean_s and not p.overloaded for p in unknown)
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_at_todays_slots_the_small_sweep_gains_what_the_log_does(replicas: int) -> None:
+    """Also of a log that a step cost would cut: a time per token needs no simulation."""
+    n = MOST_SIMULATED + 50_000
+    tokens = np.where(np.arange(n) < n // 2, 100, np.random.default_rng(2).integers(1, 400, n))
+    known = described(replicas=replicas)
+    own, log = found(tokens, known), waiting(tokens)
+    assert own is not None
+    points = what_if(log, waiting(tokens[:1000]), stated(known), None)
+    here = next(point for point in points if point.slots == 8)
+    assert here.gain == pytest.approx(own.gain.estimate, rel=1e-12)
 
 
 def test_ranges_have_an_order() -> None:

@@ -9,21 +9,22 @@ import numpy as np
 import pytest
 
 from slotwise_sim import Cost, Memory, PerToken, Step, Workload, simulate
-from slotwise_sim.policies import Continuous, Static
+from slotwise_sim.backlog import Backlog, backlog
+from slotwise_sim.policies import Binned, Continuous, Policy, Static
 from slotwise_sim.workload import all_at_once
 from slotwise_workflows.compare.attribution import split_of_gain
 from slotwise_workflows.compare.capacity import (
-    MOST_SIMULATED,
     Capacity,
-    as_served,
     capacity,
+    capacity_per_s,
     gain_in_order,
-    sorted_by_length,
-    sustainable_per_s,
 )
 from slotwise_workflows.compare.load import Load, busiest_hour, shared_batches
-from slotwise_workflows.compare.pictures import timeline, what_if
+from slotwise_workflows.compare.pictures import timeline
 from slotwise_workflows.compare.server import Server, stated_server
+from slotwise_workflows.compare.sorting import sorted_by_length
+from slotwise_workflows.compare.sustained import MOST_SIMULATED, as_served, sustained_per_s
+from slotwise_workflows.compare.what_if import what_if
 from slotwise_workflows.costs import StatedCost, find_preset
 from slotwise_workflows.costs.stated import by_the_user
 from slotwise_workflows.facts import Facts, gather
@@ -121,7 +122,7 @@ def test_the_gain_is_that_of_a_long_backlog() -> None:
     assert found.gain.estimate == pytest.approx(done_s[0] / done_s[1], rel=0.01)
     assert found.gain.low < found.gain.estimate < found.gain.high
     server, _ = told(own, LLAMA)
-    per_s = sustainable_per_s(own, server, found.gain.estimate)
+    per_s = capacity_per_s(own, server, found.gain.estimate)
     assert per_s["continuous"] == pytest.approx(len(rounds) / done_s[1], rel=0.01)
     assert per_s["dynamic"] == pytest.approx(len(rounds) / done_s[0], rel=0.01)
     alone = simulate(own, Continuous(), LLAMA, slots=1)
@@ -231,6 +232,46 @@ def test_other_slots_have_the_gain_of_this_cost() -> None:
     for point in what_if(own, own, server, None):
         expected = gain_in_order(own, replace(server, slots=point.slots))
         assert point.gain == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("policy", [Static(), Continuous(), Binned(2)])
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_what_is_sustained_is_the_same_from_the_closed_form_and_by_simulation(
+    policy: Policy, replicas: int
+) -> None:
+    own = chat()
+    closed, simulated = (
+        sustained_per_s(own, policy, cost, slots=8, replicas=replicas)
+        for cost in (PerToken(8.0), ALWAYS_8)
+    )
+    assert simulated == pytest.approx(closed, rel=0.01)
+
+
+def test_each_gain_is_simulated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both policies, the other padding, and both of even lengths."""
+    served: list[Policy] = []
+
+    def counted(workload: Workload, policy: Policy, *args: Any, **options: Any) -> Backlog:
+        served.append(policy)
+        return backlog(workload, policy, *args, **options)
+
+    monkeypatch.setattr("slotwise_workflows.compare.server.backlog", counted)
+    monkeypatch.setattr("slotwise_workflows.compare.sustained.backlog", counted)
+    own = gain_of(chat(500), LLAMA)
+    assert len(served) == 5
+    assert own.by_padding[False] == own.gain.estimate
+
+
+def test_a_request_that_waits_to_come_back_is_idle_in_the_picture() -> None:
+    """Two requests in memory for little more than one: the later one yields, and returns."""
+    own = Workload(np.zeros(2), np.full(2, 9), np.full(2, 4))
+    server = Server(2, 1, Step(base_ms=10.0), 0.0, memory=Memory(16, 4))
+    outcome = server.run(own, "continuous")
+    assert outcome.preemptions == 1
+    picture = timeline(own, server, assumed_pace=False)
+    assert picture.span_s == pytest.approx(0.130)
+    # 40 ms until it returns, and 40 ms in which it runs alone
+    assert picture.idle_slot_s["continuous"] == pytest.approx(0.080)
 
 
 def test_sharing_a_batch_goes_by_the_step_cost() -> None:

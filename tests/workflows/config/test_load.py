@@ -158,6 +158,30 @@ def test_facts_of_the_server(workload_at: Write) -> None:
     assert unsaid.serving is None
 
 
+@pytest.mark.parametrize(
+    ("policies", "release", "pad"),
+    [
+        ("[static: {release: own}, continuous]", "own", None),
+        ("[static: {pad: true}]", None, True),
+        ("[static: {pad: true}, dynamic: {release: own}]", "own", None),  # dynamic is today's
+        ("[continuous]", None, None),
+    ],
+)
+def test_of_batches_only_what_is_written_is_told(
+    workload_at: Write, policies: str, release: str | None, pad: bool | None
+) -> None:
+    told = to_given(load_workload(workload_at(SYNTHETIC + f"policies: {policies}\n")))
+    assert (told.release, told.pad) == (release, pad)
+
+
+def test_the_default_policies_written_down_tell_nothing_more(workload_at: Write) -> None:
+    text = SYNTHETIC.replace("{ms_per_token: 8}", "{preset: opt-13b-a100-vllm}")
+    unsaid = to_given(load_workload(workload_at(text, "unsaid.yaml")))
+    told = to_given(load_workload(workload_at(text + "policies: [static, continuous]\n")))
+    assert told == unsaid
+    assert told.pad is None
+
+
 def test_paths_start_at_the_file(workload_at: Write) -> None:
     path = workload_at(EVERY_KEY)
     assert to_logs(load_workload(path)) == [

@@ -6,8 +6,9 @@ import pickle
 
 import pytest
 
-from slotwise_sim import Piece, Step
+from slotwise_sim import PerToken, Piece, Step
 from slotwise_workflows.costs import CostRecord, Preset, StatedCost, all_presets, find_preset
+from slotwise_workflows.costs.stated import by_the_user
 from slotwise_workflows.errors import ConfigError
 
 
@@ -23,9 +24,21 @@ def test_each_says_what_it_costs_where_it_is_from_and_how_good_it_is(preset: Pre
     assert stated.kv_tokens == preset.kv_tokens
 
 
-def test_derived_ones_say_how_far_they_are_off() -> None:
-    for preset in all_presets():
-        assert ("%" in preset.quality) == (preset.kind == "derived")
+@pytest.mark.parametrize("preset", all_presets(), ids=lambda preset: preset.name)
+def test_derived_ones_say_how_far_they_are_off(preset: Preset) -> None:
+    if preset.kind == "published":
+        assert preset.error is None
+        assert preset.quality.startswith("error not stated; ")
+    else:
+        assert preset.error is not None
+        assert 0 < preset.error.mean < preset.error.most < 0.2
+        assert preset.quality.startswith(f"{preset.error}; ")
+
+
+def test_an_error_in_words() -> None:
+    assert find_preset("llama-3.1-8b-a100").quality == (
+        "decode within 3.1 % of the tables on average, 11.5 % at most; host overhead excluded"
+    )
 
 
 def test_the_first_as_it_stands_at_its_source() -> None:
@@ -60,7 +73,11 @@ def test_another_name_is_refused_with_all_names(name: str, said: str) -> None:
 def test_the_record_of_a_stated_cost() -> None:
     step = Step(base_ms=8, pieces=(Piece(3, 9.0),))
     stated = StatedCost(step, "calibration", "c.json", "a run", "2 % off", 400)
-    plain = CostRecord.of(stated).model_dump(mode="json")
+    record = CostRecord.of(stated)
+    assert CostRecord.model_validate_json(record.model_dump_json()).values == step
+    fixed = CostRecord.of(by_the_user(PerToken(8.0), "ms_per_token"))
+    assert CostRecord.model_validate_json(fixed.model_dump_json()).values == PerToken(8.0)
+    plain = record.model_dump(mode="json")
     assert plain["values"]["base_ms"] == 8
     assert plain["values"]["pieces"] == [
         {"from_seqs": 3, "base_ms": 9, "per_seq_ms": 0, "per_kv_token_ms": 0}

@@ -49,7 +49,8 @@ def test_a_job_at_a_preset_with_memory(make: Make, ask: Ask, rng: Rng) -> None:
     assert result.ms_per_token is None
     assert result.cost is not None
     assert (result.cost.kind, result.cost.name) == ("preset", "llama-3.1-8b-a100")
-    assert result.cost.values["base_ms"] == pytest.approx(11.564)
+    assert isinstance(result.cost.values, Step)
+    assert result.cost.values.base_ms == pytest.approx(11.564)
     assert result.memory == Memory(60_000)
     assert result.attribution is not None
     assert result.gain is not None
@@ -68,6 +69,17 @@ def test_a_time_per_token_has_no_cost_and_no_split(make: Make, ask: Ask, rng: Rn
     assert result.gain is not None
     assert result.idle_at_full["dynamic"].estimate == 1 - 1 / result.gain.estimate
     assert result.idle_at_full["continuous"].high == 0
+
+
+@pytest.mark.parametrize("cost", [{"cost": LLAMA}, {"ms_per_token": 8.0}])
+def test_without_an_order_the_small_sweep_draws_batches_too(
+    make: Make, ask: Ask, rng: Rng, cost: dict[str, Any]
+) -> None:
+    """A table sorted by length: its neighbours say nothing about batches."""
+    result = ask(make(None, np.sort(varied(rng, 800))), Given(slots=8, mode="offline", **cost))
+    here = next(point for point in result.what_if if point.slots == 8)
+    assert result.gain is not None
+    assert here.gain == pytest.approx(result.gain.estimate, rel=0.1)
 
 
 def test_users_wait_at_the_pace_of_the_batch(make: Make, ask: Ask, rng: Rng) -> None:
@@ -143,8 +155,25 @@ def test_a_request_larger_than_the_memory_is_named(make: Make, ask: Ask, rng: Rn
 
 def test_caps_that_are_to_be_reserved_must_be_known(make: Make, ask: Ask, rng: Rng) -> None:
     log = make(None, varied(rng, 100), columns=prompts(np.full(100, 50)))
-    with pytest.raises(InputError, match="max_tokens is not known of every request"):
-        ask(log, replace(JOB, memory=Memory(50_000, reserve="max_tokens")))
+    whole = replace(JOB, memory=Memory(50_000, reserve="max_tokens"))
+    said = "server.memory.reserve max_tokens needs the max_tokens of every request: 100 of 100 rows"
+    with pytest.raises(InputError, match=f"^{said}"):
+        ask(log, whole)
+    with pytest.raises(InputError, match=rf"^w\.yaml:6: {said}"):
+        ask(log, replace(whole, memory_at="w.yaml:6"))
+
+
+def test_requests_that_outgrew_their_caps_are_a_limit(make: Make, ask: Ask, rng: Rng) -> None:
+    tokens = varied(rng, 400)
+    columns = prompts(np.full(400, 50)) | {"gen_ai.request.max_tokens": [200] * 400}
+    result = ask(
+        make(None, tokens, columns=columns),
+        replace(JOB, memory=Memory(50_000, reserve="max_tokens")),
+    )
+    limit = next(own for own in result.limits if own.code == "caps_exceeded")
+    assert limit.numbers == {"requests": int((tokens > 200).sum())}
+    paged = ask(make(None, tokens, columns=columns), replace(JOB, memory=Memory(50_000)))
+    assert "caps_exceeded" not in codes(paged.limits)
 
 
 def test_requests_that_take_no_time_are_refused(make: Make, ask: Ask) -> None:

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slotwise_sim import Memory, Step
-from slotwise_workflows.compare.capacity import Sorted
 from slotwise_workflows.compare.load import Load
+from slotwise_workflows.compare.sorting import Sorted
 from slotwise_workflows.costs import StatedCost
 from slotwise_workflows.facts import Facts, Known, Range
 from slotwise_workflows.recommend import codes
@@ -83,6 +83,7 @@ def evidence(**changes: Any) -> Evidence:
         "prompt_mean": 500.0,
         "batch_tokens": 5600.0,
         "prompts_unknown": 0.0,
+        "beyond_caps": 0,
         "flags": (),
         "truncated_share": 0.0,
         "bench": False,
@@ -274,6 +275,14 @@ def test_batches_that_memory_would_not_hold_are_named() -> None:
     known = facts(cost=cost(), memory=Memory(5000))
     assert "batches_exceed_memory" in codes_of(at_step_cost(facts=known, batch_tokens=5600.0))
     assert "batches_exceed_memory" not in codes_of(at_step_cost(facts=known, batch_tokens=4999.0))
+
+
+def test_requests_that_outgrew_what_was_reserved_are_counted() -> None:
+    known = facts(cost=cost(), memory=Memory(50_000, reserve="max_tokens"))
+    limits = recommend(at_step_cost(facts=known, beyond_caps=3), T).limits
+    (own,) = [limit for limit in limits if limit.code == "caps_exceeded"]
+    assert own.numbers == {"requests": 3}
+    assert "caps_exceeded" not in codes_of(at_step_cost(facts=known))
 
 
 def test_the_facts_of_a_step_cost_take_the_place_of_a_time_per_token() -> None:

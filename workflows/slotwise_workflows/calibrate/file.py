@@ -30,27 +30,6 @@ class FittedTerm(Record):
     )
 
 
-class StepPiece(Record):
-    """What an iteration costs from so many decoding sequences on."""
-
-    from_seqs: int
-    base_ms: float
-    per_seq_ms: float
-    per_kv_token_ms: float
-
-
-class StepCost(Record):
-    """The cost as the simulator takes it; milliseconds."""
-
-    base_ms: float
-    per_seq_ms: float
-    per_kv_token_ms: float
-    per_prefill_token_ms: float
-    per_prefill_token2_ms: float
-    prefill_base_ms: float | None
-    pieces: list[StepPiece]
-
-
 class AssumedServer(Record):
     """How the measured server was simulated."""
 
@@ -73,7 +52,9 @@ class ErrorShares(Record):
     latency_mean: float
     latency_p95: float
     ttft_mean: float
-    makespan: float
+    busy: float | None = Field(
+        description="time with some request there; null where arrivals decide it"
+    )
 
 
 class HeldOut(Record):
@@ -101,8 +82,11 @@ class CalibrationFile(Record):
     )
     terms: dict[str, FittedTerm] = Field(description="in milliseconds; bend as a share of base_ms")
     bend_seqs: int | None = Field(description="batch size at which the cost bends")
-    cost: StepCost
+    cost: Step = Field(description="as the simulator takes it; milliseconds")
     errors: ErrorShares = Field(description="on the requests it was fitted to")
+    preemptions: int = Field(
+        description="in the simulation of those; then intervals are too narrow"
+    )
     hold_out: HeldOut | None = Field(description="null where half of the run tells too little")
     notes: list[str] = Field(description="what a reader of the figures must know")
     quality: str = Field(description="how good it is, in one line")
@@ -110,14 +94,6 @@ class CalibrationFile(Record):
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, populate_by_name=True
     )
-
-    def step(self) -> Step:
-        """The cost for the simulator."""
-        from slotwise_sim.costs import Piece
-
-        plain = self.cost.model_dump(exclude={"pieces"})
-        pieces = tuple(Piece(**piece.model_dump()) for piece in self.cost.pieces)
-        return Step(**plain, pieces=pieces)
 
     @property
     def source(self) -> str:
@@ -170,14 +146,10 @@ def read_calibration(path: Path) -> CalibrationFile:
             hint=again,
         )
     try:
-        calibration = CalibrationFile.model_validate(plain)
-        calibration.step()
+        return CalibrationFile.model_validate(plain)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         field = ".".join(str(step) for step in fault["loc"])
         raise InputError(
             f"{field[:120]} is wrong", where=str(path), why=str(fault["msg"]), hint=again
         ) from None
-    except ValueError as error:
-        raise InputError("cost is wrong", where=str(path), why=str(error), hint=again) from None
-    return calibration

@@ -7,16 +7,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NoReturn
 
-from slotwise_sim.calibration import Calibration, HoldOut, Server, UnidentifiableError
+from slotwise_sim.calibration import Calibration, HoldOut
+from slotwise_sim.fitting import UnidentifiableError
 from slotwise_sim.memory import NeverFitsError
 from slotwise_sim.policies import Continuous
+from slotwise_sim.replay import Server
 from slotwise_workflows.calibrate.file import (
     AssumedServer,
     CalibrationFile,
     ErrorShares,
     FittedTerm,
     HeldOut,
-    StepCost,
 )
 from slotwise_workflows.calibrate.timings import Timings, timings_of
 from slotwise_workflows.errors import InputError
@@ -58,7 +59,7 @@ def calibrate_run(
     try:
         fitted = calibrate(timings.measured, server, given=given, on_progress=on_progress)
     except (UnidentifiableError, NeverFitsError) as error:
-        _refuse(error, timings, traffic)
+        _refuse(error, timings, traffic, given or {})
     judged, notes = None, list(timings.notes)
     try:
         judged = hold_out(timings.measured, server, given=given)
@@ -68,6 +69,11 @@ def calibrate_run(
         notes.append(f"{_ABSORBED} lengths of this run")
     if fitted.terms["overhead_ms"].how == "not_identified":
         notes.append("overhead_ms is not told apart from prefill, which holds its share")
+    if fitted.preemptions:
+        notes.append(
+            f"intervals are too narrow: requests were preempted, {fitted.preemptions} times in the"
+            " simulation"
+        )
     return CalibrationFile(
         slotwise=version(),
         files=[
@@ -82,8 +88,9 @@ def calibrate_run(
         batch=fitted.batch,
         terms={name: FittedTerm(**asdict(term)) for name, term in fitted.terms.items()},
         bend_seqs=fitted.bend_seqs,
-        cost=StepCost.model_validate(asdict(fitted.step), from_attributes=True),
+        cost=fitted.step,
         errors=ErrorShares(**asdict(fitted.errors)),
+        preemptions=fitted.preemptions,
         hold_out=_held_out(judged),
         notes=notes,
         quality=_quality(fitted, judged),
@@ -91,7 +98,10 @@ def calibrate_run(
 
 
 def _refuse(
-    error: UnidentifiableError | NeverFitsError, timings: Timings, traffic: Traffic
+    error: UnidentifiableError | NeverFitsError,
+    timings: Timings,
+    traffic: Traffic,
+    given: Mapping[str, float],
 ) -> NoReturn:
     if isinstance(error, NeverFitsError):
         raise InputError(
@@ -104,8 +114,12 @@ def _refuse(
         "does not tell what an iteration costs",
         where=", ".join(file.name for file in traffic.files),
         why=str(error),
-        hint=_MEASURE_MORE,
+        hint=f"{_check(given)}. {_MEASURE_MORE}" if given else _MEASURE_MORE,
     ) from None
+
+
+def _check(given: Mapping[str, float]) -> str:
+    return f"Correct or leave out {', '.join(f'--fix {term}={ms:g}' for term, ms in given.items())}"
 
 
 def _assumed(server: Server) -> AssumedServer:
@@ -158,6 +172,7 @@ def _percentages(of: Calibration | HoldOut) -> str:
         "mean latency": of.errors.latency_mean,
         "p95 latency": of.errors.latency_p95,
         "mean time to first token": of.errors.ttft_mean,
-        "makespan": of.errors.makespan,
+        "time busy": of.errors.busy,
     }
-    return ", ".join(f"{name} {100 * error:+.1f} %" for name, error in named.items())
+    told = [f"{name} {100 * error:+.1f} %" for name, error in named.items() if error is not None]
+    return ", ".join(told)

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from slotwise_sim.observed import Measured
-from slotwise_sim.workload import Workload
 from slotwise_workflows.errors import InputError
 from slotwise_workflows.probe.files import REQUESTS
 from slotwise_workflows.run_directory import TRAFFIC
@@ -20,7 +18,7 @@ MOST_REQUESTS = 3000
 """The first so many by arrival are fitted to: a fit simulates its requests thousands of times."""
 
 _TTFT, _LATENCY = "gen_ai.response.time_to_first_chunk", "e2e_latency"
-_PROMPT, _CACHED = "gen_ai.usage.input_tokens", "gen_ai.usage.cache_read.input_tokens"
+_PROMPT = "gen_ai.usage.input_tokens"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,27 +87,19 @@ def timings_of(traffic: Traffic) -> Timings:
             hint="Log both, or name their columns and units: --map 'ttft=COLUMN [ms]'",
         )
     return Timings(
-        measured=_measured(kept),
+        measured=_measured(replace(traffic, table=kept, origin="first")),
         places=kept["source"].to_list(),
         left_out={reason: count for reason, count in left_out.items() if count},
         notes=tuple(_notes(kept, left_out, len(table), prompts=prompts)),
     )
 
 
-def _measured(kept: pl.DataFrame) -> Measured:
-    start = kept["start_time"].to_numpy().astype(np.int64)
-    arrival_s = (start - start.min()) / 1e9
-    prompt = kept[_PROMPT].fill_null(0).to_numpy().astype(np.int64)
-    workload = Workload(
-        arrival_s, kept["gen_ai.usage.output_tokens"].to_numpy().astype(np.int64), prompt
-    )
-    cached = kept[_CACHED].fill_null(0).to_numpy().astype(np.int64)
-    if cached.any():
-        workload = replace(workload, cached_tokens=np.clip(cached, 0, prompt))
+def _measured(kept: Traffic) -> Measured:
+    workload, table = kept.workload(), kept.table
     return Measured(
         workload,
-        arrival_s + kept[_TTFT].to_numpy(),
-        arrival_s + kept[_LATENCY].to_numpy(),
+        workload.arrival_s + table[_TTFT].to_numpy(),
+        workload.arrival_s + table[_LATENCY].to_numpy(),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -10,18 +9,12 @@ import numpy as np
 
 from slotwise_sim import PerToken, Workload
 from slotwise_sim.backlog import backlog_gain_interval, idle_share_interval
-from slotwise_sim.lengths import gain_bound_intervals, in_order_gain, in_order_gain_interval
-from slotwise_sim.synthetic import predicted_tokens
-from slotwise_sim.workload import Floats, Ints, all_at_once, rows_of
+from slotwise_sim.lengths import gain_bound_intervals, in_order_gain_interval
+from slotwise_sim.workload import all_at_once, rows_of
 from slotwise_workflows.compare.server import BATCH_AT_ONCE, COMPARED, Server
+from slotwise_workflows.compare.sustained import as_served, in_order_of_service
 from slotwise_workflows.facts import Facts
 from slotwise_workflows.result import Estimate
-
-# Of more requests, as many are simulated, in runs of consecutive ones from all over the log.
-MOST_SIMULATED = 1_000_000
-RUNS = 1000
-# Standard error of a guessed length's logarithm: two of three guesses within a factor of 1.6.
-GUESS_ERROR = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,103 +77,42 @@ def capacity(
             idle={BATCH_AT_ONCE: _idle_behind_the_longest(gain), "continuous": _estimate(0, 0, 0)},
         )
     order = np.arange(len(workload)) if in_order else rng.permutation(len(workload))
-    requests = as_served(rows_of(workload, order), server.replicas)
+    batched = rows_of(workload, order)
+    requests = as_served(batched, server.replicas)
     gains: dict[int, Estimate] = {}
+    refilled_per_s: dict[int, float] = {}
     idle: dict[str, dict[int, Estimate]] = {policy: {} for policy in COMPARED}
     for slots in sizes:
         at = replace(server, slots=slots)
         batch, continuous = (at.backlog(requests, policy) for policy in COMPARED)
         gains[slots] = _estimate(*backlog_gain_interval(batch, continuous, rng))
+        refilled_per_s[slots] = continuous.per_s
         for policy, own in zip(COMPARED, (batch, continuous), strict=True):
             idle[policy][slots] = _estimate(*idle_share_interval(own, rng))
+    otherwise = replace(server, pad=not server.pad).backlog(requests, BATCH_AT_ONCE)
     return Capacity(
         by_slots=gains,
         gain=_over_all(gains, value),
         by_lengths=_over_all(by_lengths, value),
         bound=bounds[value],
         by_padding={
-            pad: gain_in_order(requests, replace(server, pad=pad)) for pad in (True, False)
+            server.pad: gains[value].estimate,
+            not server.pad: refilled_per_s[value] / otherwise.per_s,
         },
-        even=gain_in_order(_with_even_lengths(requests), server),
+        even=gain_in_order(_with_even_lengths(batched), server),
         idle={policy: _over_all(shares, value) for policy, shares in idle.items()},
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Sorted:
-    """What batches of a job gain if its requests are sorted by length first.
-
-    Attributes:
-        perfect: By the lengths themselves, which nobody knows beforehand: an upper bound.
-        guessed: By guesses that are typically off by the factor `off`.
-        off: That factor.
-    """
-
-    perfect: float
-    guessed: float
-    off: float
-
-
-def sorted_by_length(job: Workload, server: Server, rng: np.random.Generator) -> Sorted:
-    """The cure for those who cannot change their engine: like lengths share a batch.
-
-    Args:
-        job: All requests at once, in the order in which they are batched today.
-        server: The stated setting.
-        rng: For the guesses.
-    """
-
-    def batch_s(lengths: Floats | Ints | None) -> float:
-        order = slice(None) if lengths is None else np.argsort(lengths, kind="stable")
-        requests = as_served(rows_of(job, order), server.replicas)
-        return float(server.backlog(requests, BATCH_AT_ONCE).server_s.sum())
-
-    today_s = batch_s(None)
-    return Sorted(
-        perfect=today_s / batch_s(job.output_tokens),
-        guessed=today_s / batch_s(predicted_tokens(job.output_tokens, GUESS_ERROR, rng)),
-        off=math.exp(GUESS_ERROR),
-    )
-
-
-def gain_in_order(requests: Workload, server: Server) -> float:
+def gain_in_order(workload: Workload, server: Server) -> float:
     """The capacity gain of one setting.
 
     Args:
-        requests: `as_served`.
-        server: The setting; its replicas are not looked at.
+        workload: The requests, in the order in which they are batched.
+        server: The setting.
     """
-    if isinstance(server.cost, PerToken):
-        return in_order_gain(requests.output_tokens, server.slots)
-    batch, continuous = (server.backlog(requests, policy) for policy in COMPARED)
-    return float(batch.server_s.sum() / continuous.server_s.sum())
-
-
-def as_served(workload: Workload, replicas: int) -> Workload:
-    """Requests in the order in which servers meet them, one server after another.
-
-    Args:
-        workload: In order of arrival. Of more than `MOST_SIMULATED` requests, runs of consecutive
-            ones from all over the log are taken.
-        replicas: Servers behind the balancer.
-    """
-    rows = in_order_of_service(np.arange(len(workload)), replicas)
-    if len(rows) > MOST_SIMULATED:
-        rows = np.concatenate([run[: MOST_SIMULATED // RUNS] for run in np.array_split(rows, RUNS)])
-    return replace(rows_of(workload, rows), arrival_s=np.zeros(len(rows)))
-
-
-def in_order_of_service(tokens: Ints, replicas: int) -> Ints:
-    """Lengths in the order in which batches of replicas meet them, one replica after another.
-
-    Round robin gives each replica every n-th request. The few batches that would reach from one
-    replica's requests into the next one's do not matter.
-
-    Args:
-        tokens: In order of arrival, shape (n,).
-        replicas: Servers behind the balancer.
-    """
-    return np.concatenate([tokens[replica::replicas] for replica in range(replicas)])
+    batch, continuous = (server.sustained_per_s(workload, policy) for policy in COMPARED)
+    return continuous / batch
 
 
 def batch_tokens(workload: Workload, slots: int) -> float:
@@ -188,28 +120,18 @@ def batch_tokens(workload: Workload, slots: int) -> float:
     return slots * float((workload.prompt_tokens + workload.output_tokens).mean())
 
 
-def sustainable_per_s(workload: Workload, server: Server, gain: float) -> dict[str, float]:
+def capacity_per_s(workload: Workload, server: Server, gain: float) -> dict[str, float]:
     """Requests per second each policy can sustain, all replicas together.
 
-    At a fixed time per token, continuous keeps every slot busy: slots / E[service], and serial
-    serves one at a time. Under a step cost both are simulated. Batch-at-once holds every slot for
-    the longest of its batch, `gain` times as long on average.
+    Batch-at-once holds every slot for the longest of its batch, `gain` times as long on average.
 
     Args:
         workload: The requests, in any order.
         server: The setting.
         gain: Its capacity gain.
     """
-    if isinstance(server.cost, PerToken):
-        service_s = float(workload.output_tokens.mean()) * server.cost.ms_per_token / 1000
-        serial = server.replicas / service_s
-        continuous = server.replicas * server.slots / service_s
-    else:
-        requests = as_served(all_at_once(workload), server.replicas)
-        serial, continuous = (
-            server.replicas * server.backlog(requests, policy).per_s
-            for policy in ("serial", "continuous")
-        )
+    waiting = all_at_once(workload)
+    serial, continuous = (server.sustained_per_s(waiting, p) for p in ("serial", "continuous"))
     return {"serial": serial, BATCH_AT_ONCE: continuous / gain, "continuous": continuous}
 
 

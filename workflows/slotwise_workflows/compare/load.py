@@ -12,7 +12,7 @@ from slotwise_sim import Dynamic, PerToken, Workload, simulate
 from slotwise_sim.metrics import Figures, figures, percentile
 from slotwise_sim.replicate import interval, replicate
 from slotwise_sim.workload import at_load, of_one_replica
-from slotwise_workflows.compare.capacity import sustainable_per_s
+from slotwise_workflows.compare.capacity import capacity_per_s
 from slotwise_workflows.compare.server import (
     BATCH_AT_ONCE,
     COMPARED,
@@ -96,7 +96,7 @@ def busiest_hour(
     rate = rate_per_s(len(busy), window)
 
     def sustainable(at: Server) -> dict[str, float]:
-        return sustainable_per_s(busy, at, gains[at.slots].estimate)
+        return capacity_per_s(busy, at, gains[at.slots].estimate)
 
     capacity = sustainable(server)
     corners = list(possible_servers(server, facts))

@@ -19,6 +19,7 @@ from slotwise_sim import (
 )
 from slotwise_sim.backlog import Backlog, backlog
 from slotwise_sim.policies import Release
+from slotwise_workflows.compare.sustained import sustained_per_s
 from slotwise_workflows.facts import Facts, Range
 from slotwise_workflows.given import Given
 
@@ -65,15 +66,9 @@ class Server:
 
     def run(self, workload: Workload, policy: str) -> Outcome:
         """Serves a workload under one policy; `serial` is one request at a time."""
-        if policy == "serial":
-            return simulate(workload, BESIDE_DECODING, self.cost, slots=1, replicas=self.replicas)
+        at, chosen = self._set_to(policy)
         return simulate(
-            workload,
-            self.policies()[policy],
-            self.cost,
-            slots=self.slots,
-            replicas=self.replicas,
-            memory=self.memory,
+            workload, chosen, at.cost, slots=at.slots, replicas=at.replicas, memory=at.memory
         )
 
     def mean_latency_s(self, workload: Workload, policy: str) -> float:
@@ -83,10 +78,21 @@ class Server:
 
     def backlog(self, served: Workload, policy: str) -> Backlog:
         """What requests take of one replica that always has work, in the order it serves them."""
+        at, chosen = self._set_to(policy)
+        return backlog(served, chosen, at.cost, slots=at.slots, memory=at.memory)
+
+    def sustained_per_s(self, workload: Workload, policy: str) -> float:
+        """Requests per second that all replicas sustain, batched in the order of the workload."""
+        at, chosen = self._set_to(policy)
+        return sustained_per_s(
+            workload, chosen, at.cost, slots=at.slots, replicas=at.replicas, memory=at.memory
+        )
+
+    def _set_to(self, policy: str) -> tuple[Server, Policy]:
+        """The server under one policy: `serial` refills a single slot."""
         if policy == "serial":
-            return backlog(served, BESIDE_DECODING, self.cost, slots=1)
-        chosen = self.policies()[policy]
-        return backlog(served, chosen, self.cost, slots=self.slots, memory=self.memory)
+            return replace(self, slots=1, memory=None), BESIDE_DECODING
+        return self, self.policies()[policy]
 
 
 def stated_server(facts: Facts, given: Given) -> Server:

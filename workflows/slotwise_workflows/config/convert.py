@@ -29,11 +29,7 @@ def to_given(workload: WorkloadFile) -> Given:
     """
     policies = to_policies(workload).values()
     delays = [policy.max_delay_ms for policy in policies if isinstance(policy, Dynamic)]
-    batches = sorted(
-        (policy for policy in policies if isinstance(policy, Static | Dynamic)),
-        key=lambda policy: isinstance(policy, Static),
-    )
-    told = "policies" in workload.model_fields_set
+    batches = _told_of_batches(workload)
     cost = workload.server.cost
     return Given(
         serving=workload.server.serving,
@@ -48,10 +44,20 @@ def to_given(workload: WorkloadFile) -> Given:
         currency=workload.report.currency,
         cost=None if cost is None or cost.ms_per_token is not None else to_cost(workload),
         memory=to_memory(workload),
-        release=batches[0].release if batches and told else None,
-        pad=batches[0].pad if batches and told else None,
+        memory_at="" if workload.server.memory is None else where(workload, "server.memory"),
+        release=batches.get("release"),
+        pad=batches.get("pad"),
         continuous=next((p for p in policies if isinstance(p, Continuous)), None),
     )
+
+
+def _told_of_batches(workload: WorkloadFile) -> dict[str, Any]:
+    """The options that the file writes down for today's batches: dynamic's, else static's."""
+    entries = workload.policies
+    for options in (*(entry.dynamic for entry in entries), *(entry.static for entry in entries)):
+        if options is not None:
+            return options.model_dump(include=options.model_fields_set)
+    return {}
 
 
 def to_logs(workload: WorkloadFile) -> list[str]:

@@ -21,7 +21,7 @@ def calibrated_cost(path: Path, name: str) -> StatedCost:
 
     found = read_calibration(path)
     return StatedCost(
-        cost=found.step(),
+        cost=found.cost,
         kind="calibration",
         name=name,
         source=found.source,

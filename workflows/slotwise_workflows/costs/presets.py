@@ -14,6 +14,25 @@ from slotwise_workflows.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
+class DecodeError:
+    """How far a fit's decoding iterations are from the figures that it was fitted to.
+
+    Attributes:
+        mean: Mean of the absolute errors, as a share.
+        most: The largest.
+    """
+
+    mean: float
+    most: float
+
+    def __str__(self) -> str:
+        return (
+            f"decode within {100 * self.mean:.1f} % of the tables on average,"
+            f" {100 * self.most:.1f} % at most"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Preset:
     """The step cost of one model on one server.
 
@@ -23,7 +42,8 @@ class Preset:
         step: What its iterations cost.
         kv_tokens: What its KV cache held, where the source tells.
         kind: ``published`` by those who measured, or ``derived`` from what they published.
-        quality: Errors, where they are known, and what is left out.
+        error: Of a derived one; None where the source states none.
+        quality: That in words, and what is left out.
         source: Where the figures stand.
     """
 
@@ -32,6 +52,7 @@ class Preset:
     step: Step
     kv_tokens: int | None
     kind: Literal["published", "derived"]
+    error: DecodeError | None
     quality: str
     source: str
 
@@ -76,4 +97,8 @@ def find_preset(name: str, *, where: str = "") -> Preset:
 def _preset(name: str, entry: dict[str, Any]) -> Preset:
     terms = dict(entry.pop("step"))
     pieces = tuple(Piece(**piece) for piece in terms.pop("pieces", ()))
-    return Preset(name=name, step=Step(**terms, pieces=pieces), **entry)
+    told, remark = entry.pop("error"), entry.pop("remark")
+    error = None if told is None else DecodeError(**told)
+    quality = f"{error or 'error not stated'}; {remark}"
+    step = Step(**terms, pieces=pieces)
+    return Preset(name=name, step=step, error=error, quality=quality, **entry)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
-
 from pydantic import BaseModel, ConfigDict, Field
 
+from slotwise_sim.costs import PerToken, Step
 from slotwise_workflows.costs.stated import CostKind, StatedCost
 
 
@@ -20,17 +18,16 @@ class CostRecord(BaseModel):
     source: str
     quality: str = Field(description="published or derived, errors, what is left out")
     kv_tokens: int | None = Field(description="what that server's KV cache held, if told")
-    values: dict[str, Any] = Field(description="the terms, in milliseconds")
+    values: PerToken | Step = Field(description="the terms, in milliseconds")
 
     @classmethod
     def of(cls, stated: StatedCost) -> CostRecord:
         """The record of a stated cost."""
-        values = asdict(stated.cost)
         return cls(
             kind=stated.kind,
             name=stated.name,
             source=stated.source,
             quality=stated.quality,
             kv_tokens=stated.kv_tokens,
-            values={k: list(v) if isinstance(v, tuple) else v for k, v in values.items()},
+            values=stated.cost,
         )

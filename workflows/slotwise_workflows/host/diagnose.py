@@ -18,8 +18,7 @@ from slotwise_workflows.config import (
     to_given,
     to_read_options,
 )
-from slotwise_workflows.costs import StatedCost, find_preset
-from slotwise_workflows.costs.calibrated import calibrated_cost
+from slotwise_workflows.costs.named import named_cost
 from slotwise_workflows.errors import NOT_ENOUGH_DATA, InputError
 from slotwise_workflows.events import OnEvent
 from slotwise_workflows.given import Given
@@ -101,24 +100,14 @@ def given(inputs: Mapping[str, Any], workload: WorkloadFile | None, base: Path) 
     for count in ("replicas", "slots"):
         if count in said:
             said[count] = int(said[count])  # 8.0 is a whole number to JSON Schema
-    costs = [name for name in ("ms_per_token", "preset", "calibration") if name in inputs]
-    if len(costs) > 1:
-        raise InputError(
-            f"the inputs {' and '.join(costs)} exclude each other",
-            why="each says what tokens cost",
-            hint="Give one of them",
-        )
-    if costs:  # one cost takes the place of any other
-        said = {"ms_per_token": None, "cost": _step_cost(inputs, base), **said}
-    return dataclasses.replace(to_given(workload) if workload else Given(), **said)
-
-
-def _step_cost(inputs: Mapping[str, Any], base: Path) -> StatedCost | None:
-    if "preset" in inputs:
-        return find_preset(inputs["preset"], where="preset").stated()
-    if "calibration" in inputs:
-        return calibrated_cost(base / inputs["calibration"], inputs["calibration"])
-    return None
+    named = named_cost(
+        ms_per_token=inputs.get("ms_per_token"),
+        preset=inputs.get("preset"),
+        calibration=inputs.get("calibration"),
+        base=base,
+        fault=InputError,
+    )
+    return dataclasses.replace(to_given(workload) if workload else Given(), **{**said, **named})
 
 
 def outputs(result: Result) -> dict[str, Any]:

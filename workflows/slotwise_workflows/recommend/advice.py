@@ -9,7 +9,8 @@ from slotwise_workflows.facts import Facts
 from slotwise_workflows.recommend.evidence import Evidence
 from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.recommend.verdict import Decision, requests_to_settle
-from slotwise_workflows.result import P99_REQUESTS, Confidence, Estimate, Reason
+from slotwise_workflows.result import Confidence, Estimate, Reason
+from slotwise_workflows.sample_size import P99_REQUESTS
 
 BUSINESS_DAY_H = 8.0
 DRIFT_FROM = 0.1
@@ -63,6 +64,7 @@ def limits(e: Evidence) -> list[Reason]:
             "prompts_unknown",
             share=e.prompts_unknown,
         ),
+        _if(e.beyond_caps > 0, "caps_exceeded", requests=e.beyond_caps),
         _if(e.requests < P99_REQUESTS, "few_requests", requests=e.requests),
         _of_step_cost(facts),
         _if(_batching_unknown(e), "batching_unknown"),

@@ -63,6 +63,7 @@ LIMITS: Mapping[str, tuple[str, ...]] = {
     "cost_calibrated": ("quality",),
     "cost_unchecked": (),
     "prompts_unknown": ("share",),
+    "caps_exceeded": ("requests",),
     "batches_exceed_memory": ("slots", "needed", "held"),
     "padding_not_counted": ("padded",),
     "padding_counted": ("unpadded",),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from slotwise_workflows.compare.capacity import Sorted
 from slotwise_workflows.compare.load import Load
+from slotwise_workflows.compare.sorting import Sorted
 from slotwise_workflows.facts import Facts
 from slotwise_workflows.result import ArrivalFigures, Estimate, LengthFigures, Segmentation
 
@@ -42,6 +42,7 @@ class Evidence:
         batch_tokens: KV tokens that a full batch holds at its end, on average.
         prompts_unknown: Share of the requests whose prompt is not known; they are replayed with
             none.
+        beyond_caps: Requests that generated more than the max_tokens that memory reserves.
         flags: The log's flags.
         truncated_share: Share of answers that stopped at max_tokens.
         bench: Whether a load generator set the lengths.
@@ -70,6 +71,7 @@ class Evidence:
     prompt_mean: float | None
     batch_tokens: float
     prompts_unknown: float
+    beyond_caps: int
     flags: tuple[str, ...]
     truncated_share: float
     bench: bool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from slotwise_workflows.result import P95_REQUESTS
+from slotwise_workflows.sample_size import P95_REQUESTS
 
 
 class Thresholds(BaseModel):

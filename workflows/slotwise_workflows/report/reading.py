@@ -23,6 +23,7 @@ _MEASURED_LIMITS = {
     "closed_loop",
     "prefill_not_counted",
     "prompts_unknown",
+    "caps_exceeded",
 }
 _ASSUMED_LIMITS = {
     "replicas_assumed",

@@ -13,18 +13,16 @@ from slotwise_sim import (
     Cost,
     Dynamic,
     Memory,
+    PerToken,
     Policy,
     Static,
-    Step,
     Workload,
     simulate,
 )
-from slotwise_sim.backlog import backlog
-from slotwise_sim.lengths import in_order_gain
 from slotwise_sim.metrics import Figures
 from slotwise_sim.replicate import resample
 from slotwise_sim.workload import all_at_once, at_load
-from slotwise_workflows.compare.capacity import as_served
+from slotwise_workflows.compare.sustained import sustained_per_s
 from slotwise_workflows.simulation import measure, with_predictions
 from slotwise_workflows.sweep.points import Point
 
@@ -129,15 +127,15 @@ def run_point(scenario: Scenario, point: Point) -> tuple[Row, ...]:
         )
         for name, policy in point.policies
     }
-    sustainable_per_s = {
-        name: _sustainable_per_s(seen[name], policy, scenario, point.slots)
+    sustained = {
+        name: _sustained_per_s(seen[name], policy, scenario, point.slots)
         for name, policy in point.policies
     }
     in_batches = [name for name, p in point.policies if isinstance(p, Static | Dynamic)]
     reference_per_s = (
-        sustainable_per_s[in_batches[0]]
+        sustained[in_batches[0]]
         if in_batches
-        else _sustainable_per_s(traffic, Static(), scenario, point.slots)
+        else _sustained_per_s(traffic, Static(), scenario, point.slots)
     )
     offered_per_s = _offered_per_s(traffic)
     base_latency_s = measured[baseline(point.policies)]["latency_s"]["mean"]
@@ -147,8 +145,8 @@ def run_point(scenario: Scenario, point: Point) -> tuple[Row, ...]:
             name,
             len(traffic),
             measured[name],
-            utilisation=_ratio(offered_per_s, sustainable_per_s[name]),
-            gain=_ratio(sustainable_per_s[name], reference_per_s),
+            utilisation=_ratio(offered_per_s, sustained[name]),
+            gain=_ratio(sustained[name], reference_per_s),
             base_latency_s=base_latency_s,
         )
         for name, _ in point.policies
@@ -198,33 +196,25 @@ def baseline(policies: Sequence[tuple[str, Policy]]) -> str:
     return (batching or [policies[0][0]])[0]
 
 
-def _sustainable_per_s(
+def _sustained_per_s(
     traffic: Workload, policy: Policy, scenario: Scenario, slots: int
 ) -> float | None:
     """Requests per second that a policy serves while work always waits, all replicas together.
 
-    Under a cost per token continuous batching keeps every slot busy, and batches in order of
-    arrival hold every slot for the longest of its batch: `in_order_gain` times as long. What has
-    no such form is simulated: `slotwise_sim.backlog`.
-
     Returns:
         None where there are fewer requests than slots, unless slots / service time needs none.
     """
-    cost, replicas = scenario.cost, scenario.replicas
-    fills = len(traffic) >= slots * replicas
-    if isinstance(cost, Step) or isinstance(policy, Binned):
-        if not fills:
-            return None
-        served = as_served(all_at_once(traffic), replicas)
-        one = backlog(served, policy, cost, slots=slots, memory=scenario.memory)
-        return replicas * one.per_s
-    busy_per_s = slots * replicas / (float(traffic.output_tokens.mean()) * cost.ms_per_token / 1000)
-    if isinstance(policy, Continuous):
-        return busy_per_s
-    if not fills:
+    needs_none = isinstance(policy, Continuous) and isinstance(scenario.cost, PerToken)
+    if len(traffic) < slots * scenario.replicas and not needs_none:
         return None
-    tokens = as_served(all_at_once(traffic), replicas).output_tokens
-    return busy_per_s / in_order_gain(tokens, slots)
+    return sustained_per_s(
+        all_at_once(traffic),
+        policy,
+        scenario.cost,
+        slots=slots,
+        replicas=scenario.replicas,
+        memory=scenario.memory,
+    )
 
 
 def _offered_per_s(traffic: Workload) -> float | None:

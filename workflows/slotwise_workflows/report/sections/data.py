@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from slotwise_sim.costs import Piece, Step
 from slotwise_workflows.costs import CostRecord
 from slotwise_workflows.report.document import (
     Block,
@@ -17,14 +15,8 @@ from slotwise_workflows.report.document import (
     Table,
 )
 from slotwise_workflows.report.words import Words, clean
-from slotwise_workflows.result import (
-    P95_REQUESTS,
-    Fact,
-    Inspection,
-    LengthFigures,
-    Result,
-    Segmentation,
-)
+from slotwise_workflows.result import Fact, Inspection, LengthFigures, Result, Segmentation
+from slotwise_workflows.sample_size import P95_REQUESTS
 
 _MAX_VALUES = 12
 _MAX_NOTES = 10
@@ -237,15 +229,15 @@ def _fact(own: Fact, words: Words) -> tuple[str, ...]:
 
 def _step_cost(own: CostRecord, words: Words) -> Table:
     """Every term that is not zero; those of larger batches below."""
-    pieces: list[Mapping[str, Any]] = [own.values, *(own.values.get("pieces") or ())]
     rows = []
-    for piece in pieces:
+    for piece in (own.values, *(own.values.pieces if isinstance(own.values, Step) else ())):
         for name in _TERMS:
-            if piece.get(name):
+            value = getattr(piece, name, None)
+            if value:
                 term = words(f"assumptions.{name}")
-                if "from_seqs" in piece:
-                    term = words("assumptions.from_seqs", term=term, seqs=piece["from_seqs"])
-                rows.append((term, words.number(piece[name], "digits")))
+                if isinstance(piece, Piece):
+                    term = words("assumptions.from_seqs", term=term, seqs=piece.from_seqs)
+                rows.append((term, words.number(value, "digits")))
     heads = (Column(words("assumptions.term"), numeric=False), Column(words("assumptions.value")))
     return Table(words("assumptions.cost"), heads, tuple(rows))
 

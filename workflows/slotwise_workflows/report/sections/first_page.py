@@ -21,7 +21,8 @@ from slotwise_workflows.report.document import (
 from slotwise_workflows.report.numbers import DASH
 from slotwise_workflows.report.sections.data import fact_value, known
 from slotwise_workflows.report.words import Words, clean
-from slotwise_workflows.result import P95_REQUESTS, Diagnosis, Result
+from slotwise_workflows.result import Diagnosis, Result
+from slotwise_workflows.sample_size import P95_REQUESTS
 
 _MAX_MODELS = 12
 _MAX_REASONS = 4

@@ -16,7 +16,8 @@ from slotwise_workflows.report.document import (
     Table,
 )
 from slotwise_workflows.report.words import Words
-from slotwise_workflows.result import P95_REQUESTS, Diagnosis, Provenance, WhatIf
+from slotwise_workflows.result import Diagnosis, Provenance, WhatIf
+from slotwise_workflows.sample_size import P95_REQUESTS
 
 _CHANGE = {"adopt", "conditional", "marginal"}
 _AGAIN = {"no_gain": "again_changed", "insufficient_data": "again_data"}

@@ -8,7 +8,6 @@ from slotwise_workflows.report import charts, reading, svg, timeline_chart
 from slotwise_workflows.report.document import Column, Figure, Label, Section, Table
 from slotwise_workflows.report.words import Words
 from slotwise_workflows.result import (
-    P95_REQUESTS,
     ArrivalFigures,
     Diagnosis,
     Histogram,
@@ -16,6 +15,7 @@ from slotwise_workflows.result import (
     Timeline,
     WhatIf,
 )
+from slotwise_workflows.sample_size import P95_REQUESTS
 
 _Draw = Callable[[Diagnosis, Words], Figure | None]
 

@@ -16,7 +16,8 @@ from slotwise_workflows.report.document import (
 )
 from slotwise_workflows.report.sections.first_page import model_name
 from slotwise_workflows.report.words import Words
-from slotwise_workflows.result import P95_REQUESTS, P99_REQUESTS, Diagnosis, PolicyFigures, Result
+from slotwise_workflows.result import Diagnosis, PolicyFigures, Result
+from slotwise_workflows.sample_size import P95_REQUESTS, P99_REQUESTS
 
 _MAX_MODELS = 8
 

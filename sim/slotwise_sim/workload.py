@@ -54,7 +54,7 @@ class Workload:
             raise ValueError("prompt_tokens must be >= 0")
         most = int(self.prompt_tokens.max()) + int(self.output_tokens.max())
         if most > MOST_TOKENS:
-            raise ValueError(f"prompt and output must have at most {MOST_TOKENS} tokens, got {most}")
+            raise ValueError(f"prompt and output have at most {MOST_TOKENS} tokens, not {most}")
         if (
             self.cached_tokens is not None
             and not ((self.cached_tokens >= 0) & (self.cached_tokens <= self.prompt_tokens)).all()

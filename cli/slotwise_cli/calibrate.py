@@ -195,30 +195,34 @@ def _no_effect(when: str, **told: object) -> None:
 
 def _given(words: Sequence[str]) -> dict[str, float]:
     from slotwise_sim.calibration import GIVABLE
+    from slotwise_workflows.given import MOST_MS_PER_TOKEN
 
-    given = {}
+    given: dict[str, float] = {}
     for word in words:
         term, _, value = word.partition("=")
+        if term in given:
+            raise UsageError(f"--fix {term} is given twice")
         try:
             given[term] = float(value)
         except ValueError:
             given[term] = -1.0
-        if term not in GIVABLE or not 0 <= given[term] < 1e9:
+        if term not in GIVABLE or not 0 <= given[term] <= MOST_MS_PER_TOKEN:
             raise UsageError(
                 f"--fix {word[:80]!r} is not TERM=MS",
-                why=f"terms are {', '.join(GIVABLE)}; values are >= 0",
+                why=f"terms are {', '.join(GIVABLE)}; values are 0 to {MOST_MS_PER_TOKEN:g}",
                 hint="For example --fix per_kv_token_ms=0",
             )
     return given
 
 
 def _lines(calibration: CalibrationFile) -> list[str]:
+    from slotwise_sim.fitting import batch_text
+
     server = calibration.server
     replicas = f", {server.replicas} replicas" if server.replicas > 1 else ""
-    low, high = calibration.batch
     lines = [
         f"{calibration.requests:,} requests, {server.policy}, {server.slots} slots{replicas};"
-        f" {low} to {high} sequences decoding at once",
+        f" {batch_text(calibration.batch)}",
         "",
         f"{'term':<22}{'ms':>12}   95 % interval",
     ]
@@ -239,6 +243,8 @@ def _lines(calibration: CalibrationFile) -> list[str]:
 
 
 def _error_line(name: str, errors: ErrorShares) -> str:
+    from slotwise_workflows.calibrate.file import percent
+
     shares = (errors.latency_mean, errors.latency_p95, errors.ttft_mean, errors.busy)
-    cells = ("-" if share is None else f"{100 * share:+.1f} %" for share in shares)
+    cells = ("-" if share is None else percent(share) for share in shares)
     return f"{name:<22}" + "".join(f"{cell:>9}" for cell in cells)

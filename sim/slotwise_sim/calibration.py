@@ -17,6 +17,7 @@ import numpy as np
 
 from slotwise_sim.costs import Step
 from slotwise_sim.fitting import (
+    MOST_SAVED,
     OVERHEAD,
     Fit,
     Problem,
@@ -130,6 +131,7 @@ def calibrate(
     Raises:
         UnidentifiableError: Too few requests, or the batch was of much the same size throughout, so
             that ``base_ms`` and ``per_seq_ms`` cannot be told apart, or every term is given.
+        ContradictionError: More requests were decoding at once than the server has slots.
         ValueError: A given term has no such name, or a value out of range.
         NeverFitsError: A request is larger than the memory.
     """
@@ -171,6 +173,7 @@ def hold_out(
 
     Raises:
         UnidentifiableError: The first half does not tell what an iteration costs.
+        ContradictionError: More requests were decoding at once than the server has slots.
     """
     n = len(measured.workload)
     first = np.zeros(n, dtype=np.bool_)
@@ -229,7 +232,8 @@ def _calibration(problem: Problem, best: Fit) -> Calibration:
     for term in TERMS:
         if term in values:
             value, half = values[term], wide[term] * problem.unit[term]
-            terms[term] = Term(value, max(0.0, value - half), value + half, "fitted")
+            most = MOST_SAVED if term == "bend" else math.inf
+            terms[term] = Term(value, max(0.0, value - half), min(most, value + half), "fitted")
         elif term in problem.given:
             value = problem.given[term]
             terms[term] = Term(value, value, value, "given")

@@ -74,8 +74,14 @@ class Step:
         ]
         if not all(0 <= term < math.inf for term in terms):
             raise ValueError("every term of a step cost must be finite and >= 0")
-        if not all(piece.base_ms + piece.per_seq_ms > 0 for piece in decoding):
-            raise ValueError("an iteration must take some time: base_ms or per_seq_ms must be > 0")
+        for piece in decoding:
+            if not piece.base_ms + piece.per_seq_ms > 0:
+                where = (
+                    "" if piece is decoding[0] else f" in the piece of from_seqs {piece.from_seqs}"
+                )
+                raise ValueError(
+                    f"an iteration must take some time: base_ms or per_seq_ms must be > 0{where}"
+                )
         if not all(below.from_seqs < above.from_seqs for below, above in pairwise(decoding)):
             raise ValueError("pieces must ascend in from_seqs, from 2 on")
 

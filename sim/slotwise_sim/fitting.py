@@ -36,17 +36,27 @@ FEWEST_REQUESTS = 20
 OVERHEAD = 10
 """Iterations: a share of 1 of ``overhead_ms``."""
 
+MOST_SAVED = 0.95
+"""The most that a bend may save of ``base_ms``, as a share."""
+
 _ALIKE = 1.5  # batches that differ by less tell nothing of what a sequence costs
 _WIDER = 1.5  # intervals, until they cover simulated truths; see `half_widths`
 _BLOCKS = 10
 _BEND = 5.0  # a share of 1: its effect is small, since few iterations run nearly empty
-_MOST_SAVED = 0.95
 _WIDE, _NARROW = 0.06, 0.007  # shares over which slopes and residuals are averaged
 _MOST_STEPS, _STILL = 12, 0.002
 
 
 class UnidentifiableError(ValueError):
     """The requests do not tell what an iteration costs; the text says why."""
+
+
+class TooFewError(UnidentifiableError):
+    """There are too few requests to fit a cost to."""
+
+
+class ContradictionError(ValueError):
+    """The requests cannot have been served as is told of the server; the text says why."""
 
 
 # --- the problem ---------------------------------------------------------------------------------
@@ -89,12 +99,13 @@ def problem_of(
 
     Raises:
         UnidentifiableError: Too few requests, or all batches were of much the same size.
+        ContradictionError: More requests were decoding at once than the server has slots.
     """
     workload = measured.workload
     rows = np.ones(len(workload), dtype=np.bool_) if fit_rows is None else fit_rows
     longer = int((rows & (workload.output_tokens > 1)).sum())
     if longer < FEWEST_REQUESTS:
-        raise UnidentifiableError(
+        raise TooFewError(
             f"a cost is fitted to at least {FEWEST_REQUESTS} requests of two tokens and more,"
             f" and there are {longer}"
         )
@@ -102,6 +113,7 @@ def problem_of(
     beside = shared(counted, server.replicas)
     if not len(beside.rows):
         raise UnidentifiableError("first and last tokens came together: there is nothing to fit")
+    _check_slots(measured, server)
     batch = batch_range(counted, server.replicas)
     if not {"base_ms", "per_seq_ms"} & given.keys() and batch[1] < _ALIKE * batch[0]:
         raise UnidentifiableError(
@@ -136,6 +148,19 @@ def problem_of(
     )
 
 
+def _check_slots(measured: Measured, server: Server) -> None:
+    """Refuses more sequences at once than slots; clocks may be off in a twentieth of the time.
+
+    A preempted request counts too: before it runs again, no other is admitted in its place.
+    """
+    most, slots = batch_range(measured)[1], server.slots * server.replicas
+    if most > slots:
+        raise ContradictionError(
+            f"{most:g} requests were between first token and end at once, in a twentieth of the"
+            f" time or more, and {server.replicas} x {server.slots} slots are told"
+        )
+
+
 def _only(measured: Measured, rows: Bools) -> Measured:
     chosen = np.flatnonzero(rows)
     return Measured(
@@ -147,7 +172,8 @@ def batch_text(batch: tuple[float, float]) -> str:
     """A range of batch sizes, for people."""
     low, high = (f"{size:.3g}" for size in batch)
     size = low if low == high else f"{low} to {high}"
-    return f"{size} sequences decoded in 90 % of the time"
+    sequences = "sequence" if size == "1" else "sequences"
+    return f"{size} {sequences} decoded in 90 % of the time"
 
 
 def start_of(problem: Problem) -> dict[str, float]:
@@ -238,7 +264,7 @@ def fit(problem: Problem, start: Mapping[str, float], bend_seqs: int | None) -> 
     from scipy.optimize import nnls
 
     free = list(start)
-    most = np.array([_MOST_SAVED / _BEND if term == "bend" else np.inf for term in free])
+    most = np.array([MOST_SAVED / _BEND if term == "bend" else np.inf for term in free])
     near = _explore(problem, free, np.array(list(start.values())), bend_seqs)
     for _ in range(_MOST_STEPS if free else 0):
         root = np.sqrt(near.weight)
@@ -303,7 +329,7 @@ def step_of(values: Mapping[str, float], bend_seqs: int | None) -> tuple[Step, f
     )
     if bend_seqs is None:
         return plain, overhead_ms
-    saved_ms = min(values["bend"], _MOST_SAVED) * plain.base_ms
+    saved_ms = min(values["bend"], MOST_SAVED) * plain.base_ms
     beyond = Piece(bend_seqs, plain.base_ms, plain.per_seq_ms, plain.per_kv_token_ms)
     bent = replace(
         plain,

@@ -77,6 +77,24 @@ def test_a_probe_becomes_a_cost(cli: Cli, probed: Path, tmp_path: Path) -> None:
     assert written["measured_on"] is None
 
 
+def test_what_simulate_writes_is_read_as_it_is(cli: Cli, tmp_path: Path) -> None:
+    workload, rows = tmp_path / "w.yaml", tmp_path / "rows.csv"
+    workload.write_text(
+        "version: 1\ntraffic: {synthetic: {requests: 120, arrivals: {poisson: {rate: 3}},"
+        " output_tokens: {uniform: [10, 190]}, prompt_tokens: {uniform: [10, 700]}}}\n"
+        "server: {slots: 64, cost: {step: {base_ms: 15, per_seq_ms: 0.5,"
+        " per_prefill_token_ms: 0.05}}}\n"
+    )
+    made = cli("simulate", workload, "--requests-out", rows)
+    assert made.code == 0, made.err
+    words = ("--where", "policy=continuous", "--output-dir", tmp_path, "--json")
+    said = cli("calibrate", rows, *QUICK, *words)
+    assert said.code == 0, said.err
+    found = json.loads(said.out)
+    assert found["requests"] == 120
+    assert found["cost"]["base_ms"] == pytest.approx(15, rel=0.05)
+
+
 def test_json_is_the_file(cli: Cli, probed: Path, tmp_path: Path) -> None:
     said = cli("calibrate", probed, *QUICK, "--output-dir", tmp_path, "--json", "--quiet")
     assert said.err == ""
@@ -96,7 +114,7 @@ def test_the_cost_is_used_by_a_workload(cli: Cli, probed: Path, tmp_path: Path) 
     cost = json.loads(said.out)["cost"]
     assert cost["kind"] == "calibration"
     assert "80 requests of probe.jsonl" in cost["source"]
-    assert "off on the other 40" in cost["quality"]
+    assert "on the 40 requests that were held out of the fit: " in cost["quality"]
 
 
 @pytest.mark.parametrize(
@@ -105,6 +123,13 @@ def test_the_cost_is_used_by_a_workload(cli: Cli, probed: Path, tmp_path: Path) 
         ((), 2, "--slots is needed"),
         (("--slots", 8, "--fix", "per_seq=1"), 2, "--fix 'per_seq=1' is not TERM=MS"),
         (("--slots", 8, "--fix", "base_ms=-1"), 2, "is not TERM=MS"),
+        (("--slots", 8, "--fix", "base_ms=60001"), 2, "values are 0 to 60000"),
+        (
+            ("--slots", 8, "--fix", "base_ms=1", "--fix", "base_ms=2"),
+            2,
+            "--fix base_ms is given twice",
+        ),
+        (("--slots", 1), 3, "contradicts what is told of the server"),
         (("--slots", 8, "--policy", "static", "--kv-tokens", 9), 2, "--kv-tokens has no effect"),
         (
             ("--slots", 8, "--policy", "static", "--prefill", "mixed", "--block-tokens", 16),
@@ -124,7 +149,7 @@ def test_the_cost_is_used_by_a_workload(cli: Cli, probed: Path, tmp_path: Path) 
         ),
         (
             (
-                *("--slots", 8, "--fix", "base_ms=15", "--fix", "per_seq_ms=0.5"),
+                *("--slots", 64, "--fix", "base_ms=15", "--fix", "per_seq_ms=0.5"),
                 *("--fix", "per_prefill_token_ms=0.05", "--fix", "overhead_ms=0"),
                 *("--fix", "per_kv_token_ms=0"),
             ),

@@ -11,7 +11,14 @@ from calibration_intervals import SERVERS, TRUTH, holds, requests
 from calibration_intervals import seen as measure
 from slotwise_sim import Continuous, Memory, NeverFitsError, Piece, Static, Step, Workload, simulate
 from slotwise_sim.calibration import GIVABLE, TERMS, calibrate, errors, hold_out
-from slotwise_sim.fitting import UnidentifiableError, problem_of, start_of
+from slotwise_sim.fitting import (
+    MOST_SAVED,
+    ContradictionError,
+    Fit,
+    UnidentifiableError,
+    problem_of,
+    start_of,
+)
 from slotwise_sim.observed import Measured
 from slotwise_sim.replay import Replay, Server, errors_of
 
@@ -87,8 +94,40 @@ def test_a_cost_that_bends_with_the_batch_is_told_from_one_that_does_not() -> No
         assert iteration_ms(found.step, sequences) == pytest.approx(
             iteration_ms(bent, sequences), rel=0.12
         )
+    bend = found.terms["bend"]
+    assert 0 <= bend.low <= bend.value <= bend.high <= MOST_SAVED
     straight = calibrate(measure(thinned, TRUTH, ROOMY, rng, noise=0.005), ROOMY)
     assert straight.bend_seqs is None
+
+
+def test_the_interval_of_a_bend_ends_where_a_bend_must(monkeypatch: pytest.MonkeyPatch) -> None:
+    bent = Step(5, 1.2, 0, 0.03, pieces=(Piece(16, 22.6, 0.1),))
+    rng = np.random.default_rng(5)
+    workload = requests(150, 4.0, rng, output_mean=300)
+    seen = measure(workload, bent, ROOMY, rng, noise=0.005)
+    monkeypatch.setattr("slotwise_sim.calibration.half_widths", lambda _, fit: of_any(fit))
+
+    def of_any(found: Fit) -> dict[str, float]:
+        return {term: 1.0 if term == "bend" else 0.1 for term in found.shares}
+
+    bend = calibrate(seen, ROOMY, given={"per_kv_token_ms": 0.0}).terms["bend"]
+    assert (bend.low, bend.high) == (0, MOST_SAVED)
+
+
+def test_more_at_once_than_slots_is_a_contradiction() -> None:
+    rng = np.random.default_rng(20)
+    seen = measure(requests(80, 3.0, rng), TRUTH, ROOMY, rng)
+    with pytest.raises(ContradictionError, match="and 2 x 1 slots are told"):
+        calibrate(seen, Server(Continuous(), 1, replicas=2))
+
+
+def test_preempted_requests_are_no_contradiction() -> None:
+    rng = np.random.default_rng(21)
+    tight = Server(Continuous(), 8, memory=Memory(1800))
+    seen = measure(requests(150, 20.0, rng), TRUTH, tight, rng)
+    found = calibrate(seen, tight, given={"per_kv_token_ms": 0.0})
+    assert found.preemptions > 0
+    assert found.batch[1] <= 8
 
 
 def test_clients_that_wait_for_answers_do_not_bias_the_cost() -> None:

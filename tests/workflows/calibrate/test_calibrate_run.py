@@ -12,7 +12,7 @@ from slotwise_sim import Continuous, Memory
 from slotwise_sim.replay import Server
 from slotwise_workflows.calibrate import timings
 from slotwise_workflows.calibrate.file import CalibrationFile
-from slotwise_workflows.calibrate.run import calibrate_run
+from slotwise_workflows.calibrate.run import RELIABLE, calibrate_run
 from slotwise_workflows.calibrate.timings import timed_log, timings_of
 from slotwise_workflows.errors import InputError
 from slotwise_workflows.traffic import ReadOptions, Traffic, read_traffic, write_parquet
@@ -38,7 +38,10 @@ def test_a_log_is_fitted_and_says_how_well(measured_log: Write) -> None:
     assert (found.hold_out.fitted, found.hold_out.judged) == (60, 60)
     assert abs(found.hold_out.errors.latency_mean) < 0.05
     assert found.preemptions == 0
-    assert found.quality.startswith("fitted to the first 60 requests it is mean latency ")
+    assert found.quality.startswith(
+        "on the 60 requests that were held out of the fit: mean latency "
+    )
+    assert not any("relied" in note for note in found.notes)
     assert "120 requests of measured.csv, measured on 2026-" in found.source
 
 
@@ -88,6 +91,81 @@ def test_prompts_that_nobody_logged_are_told(measured_log: Write) -> None:
     assert any("prompt lengths are not known" in note for note in found.notes)
 
 
+def test_prompts_that_cannot_be_read_are_told_as_such(measured_log: Write) -> None:
+    log = measured_log()
+    rows = [line.split(",") for line in log.read_text().splitlines()]
+    log.write_text("\n".join(",".join([*r[:3], r[3] if r is rows[0] else "x", r[4]]) for r in rows))
+    notes = timings_of(read(log)).notes
+    assert notes == (
+        "measured.csv:2: its prompt tokens cannot be read, nor in 119 more",
+        "prompt lengths are told, but cannot be read: what prefill costs is in the other terms",
+    )
+
+
+def test_requests_without_a_prompt_beside_others_are_told(measured_log: Write) -> None:
+    found = timings_of(read(measured_log(without="prompt_tokens", rows_without=7)))
+    assert found.left_out == {"no_prompt": 7}
+    assert any("7 of 120 requests have no prompt length" in note for note in found.notes)
+
+
+def test_what_reading_left_out_or_assumed_is_told(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    rows = [f"{i},0.5,2,9,30" for i in range(30)] + ["40,0.5,2,9,abc"]
+    head = "timestamp,ttft_s,latency_s,prompt_tokens,completion_tokens"
+    log.write_text("\n".join([head, *rows]) + "\n")
+    assert timings_of(read(log)).notes == (
+        "1 of 31 rows of the log are left out: unparsable 1",
+        "flags of the log: time_unit_assumed:s",
+        "log.csv:32: its output tokens are no number",
+    )
+
+
+def test_first_tokens_at_or_after_the_end_are_counted(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    head = "timestamp,ttft_s,latency_s,prompt_tokens,completion_tokens"
+    log.write_text("\n".join([head, *(f"{i},3,2,9,30" for i in range(30))]) + "\n")
+    with pytest.raises(
+        InputError, match="of 30, 30 have a latency and 0 a time to first"
+    ) as caught:
+        timings_of(read(log))
+    assert "first_token=COLUMN and end=COLUMN" in str(caught.value)
+
+
+@pytest.mark.parametrize(("slots", "replicas"), [(4, 1), (2, 2)])
+def test_more_at_once_than_slots_is_refused(measured_log: Write, slots: int, replicas: int) -> None:
+    server = Server(Continuous(), slots, replicas)
+    with pytest.raises(InputError, match="contradicts what is told of the server") as caught:
+        calibrate_run(read(measured_log()), server, given=QUICK)
+    assert f"{replicas} x {slots} slots are told" in str(caught.value)
+    assert "Correct --slots or --replicas" in str(caught.value)
+
+
+def test_a_fit_that_is_worthless_says_so(measured_log: Write) -> None:
+    """Sixteen slots made requests wait; 400 would not have."""
+    log = measured_log(gap_s=0.03, server=Server(Continuous(), 16))
+    found = calibrate_run(read(log), Server(Continuous(), 400), given=QUICK)
+    assert found.errors.ttft_mean < -RELIABLE
+    assert found.quality.startswith("not to be relied on: mean latency -")
+    assert " off on the requests it was fitted to; on the " in found.quality
+    assert any(n.startswith("not to be relied on") and "--kv-tokens" in n for n in found.notes)
+
+
+def test_times_in_another_unit_are_refused(measured_log: Write) -> None:
+    log = measured_log()
+    head, *rows = log.read_text().splitlines()
+    first = float(rows[0].split(",")[0])
+
+    def slower(row: str) -> str:
+        start, *spans = (float(cell) for cell in row.split(",")[:3])
+        cells = [first + 1e4 * (start - first), *(1e4 * span for span in spans)]
+        return ",".join([*(f"{cell:.3f}" for cell in cells), *row.split(",")[3:]])
+
+    log.write_text("\n".join([head, *map(slower, rows)]) + "\n")
+    with pytest.raises(InputError, match="its times look like another unit") as caught:
+        calibrate_run(read(log), SERVER, given=QUICK)
+    assert "--time-unit" in str(caught.value)
+
+
 def test_a_long_run_is_cut(measured_log: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timings, "MOST_REQUESTS", 50)
     found = timings_of(read(measured_log()))
@@ -111,6 +189,13 @@ def test_a_log_without_arrivals_is_refused(measured_log: Write) -> None:
 def test_what_a_run_does_not_tell_is_refused_with_what_to_do(measured_log: Write) -> None:
     with pytest.raises(InputError, match="at least 20 requests") as caught:
         calibrate_run(read(measured_log(12)), SERVER)
+    assert str(caught.value).endswith("Give a longer run")
+
+
+def test_one_batch_size_is_refused_with_what_to_measure(measured_log: Write) -> None:
+    with pytest.raises(InputError, match="all the same batch size") as caught:
+        calibrate_run(read(measured_log(gap_s=1e4)), SERVER)
+    assert "(1 sequence decoded in 90 % of the time)" in str(caught.value)
     assert "or tell what you know with --fix TERM=MS" in str(caught.value)
 
 

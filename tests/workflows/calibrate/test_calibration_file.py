@@ -16,6 +16,7 @@ from slotwise_workflows.calibrate.file import (
     ErrorShares,
     FittedTerm,
     HeldOut,
+    percent,
     read_calibration,
     write_calibration,
 )
@@ -46,7 +47,12 @@ CALIBRATION = CalibrationFile(
         block_tokens=16,
     ),
     batch=(3, 40),
-    terms={"base_ms": FittedTerm(value=20.0, low=19.0, high=21.0, how="fitted")},
+    terms={
+        "base_ms": FittedTerm(value=22.6, low=21.0, high=24.0, how="fitted"),
+        "per_seq_ms": FittedTerm(value=0.1, low=0.0, high=0.2, how="fitted"),
+        "per_prefill_token_ms": FittedTerm(value=0.03, low=0.03, high=0.03, how="given"),
+        "bend": FittedTerm(value=17.6 / 22.6, low=0.7, high=0.8, how="fitted"),
+    },
     bend_seqs=16,
     cost=Step(5, 1.2, 0, 0.03, pieces=(Piece(16, 22.6, 0.1),)),
     errors=ERRORS,
@@ -90,16 +96,52 @@ def _edited(path: Path, **changes: Any) -> Path:
         ({"requests": "many"}, "requests is wrong"),
         (
             {"cost": {"base_ms": -1}},
-            "cost is wrong: Value error, every term of a step cost must be",
+            "cost is wrong: every term of a step cost must be",
         ),
         ({"cost": {"base_ms": "five"}}, "cost.base_ms is wrong"),
         ({"cost": {"base_ms": 5, "per_sequence_ms": 1}}, "cost.per_sequence_ms is wrong"),
         ({"cost": {"base_ms": 5, "pieces": [{"from": 2}]}}, "cost.pieces.0.from_seqs is wrong"),
+        ({"cost": {"base_ms": "5"}}, "cost.base_ms is wrong"),
+        ({"cost": {"base_ms": True}}, "cost.base_ms is wrong"),
+        ({"cost": {"base_ms": 60_001}}, "cost is wrong: base_ms: Input should be less than"),
+        ({"cost": {"base_ms": 5}}, "is not a calibration: cost does not follow from terms: edited"),
+        ({"bend_seqs": 32}, "cost does not follow from terms"),
+        ({"bend_seqs": None}, "cost does not follow from terms"),
+        ({"terms": {}}, "cost does not follow from terms"),
+        ({"requests": "15"}, "requests is wrong"),
+        ({"requests": True}, "requests is wrong"),
     ],
 )
 def test_what_is_no_calibration_is_refused(path: Path, changes: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         read_calibration(_edited(path, **changes))
+
+
+@pytest.mark.parametrize("name", ["slots", "replicas", "kv_tokens", "block_tokens"])
+def test_a_server_of_nothing_is_refused(path: Path, name: str) -> None:
+    server = {**json.loads(path.read_text())["server"], name: 0}
+    with pytest.raises(InputError, match=f"server.{name} is wrong"):
+        read_calibration(_edited(path, server=server))
+
+
+def test_a_cost_that_is_off_by_rounding_alone_follows(path: Path) -> None:
+    cost = {**json.loads(path.read_text())["cost"], "per_prefill_token_ms": 0.03 * (1 + 1e-12)}
+    assert read_calibration(_edited(path, cost=cost)).cost.base_ms == 5
+    with pytest.raises(InputError, match="does not follow"):
+        read_calibration(_edited(path, cost={**cost, "per_prefill_token_ms": 0.03 * (1 + 1e-6)}))
+
+
+@pytest.mark.parametrize("content", ["[]", "3", "{}"])
+def test_json_of_another_kind_is_not_a_calibration(path: Path, content: str) -> None:
+    path.write_text(content)
+    with pytest.raises(InputError, match="is not a calibration"):
+        read_calibration(path)
+
+
+def test_errors_that_round_to_nothing_have_no_sign() -> None:
+    assert [percent(share) for share in (-0.0004, 0.0004, -0.0006, 0.012)] == [
+        *("0.0 %", "0.0 %", "-0.1 %", "+1.2 %"),
+    ]
 
 
 def test_what_is_no_file_is_refused(path: Path, tmp_path: Path) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import asdict, astuple
+from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
 
 from slotwise_sim.costs import Step
+from slotwise_workflows.config.model import StepCost
 from slotwise_workflows.errors import InputError
 from slotwise_workflows.files import write_file
 from slotwise_workflows.result import InputFile, Record
@@ -17,6 +21,24 @@ from slotwise_workflows.run_directory import as_json
 SCHEMA: Literal["slotwise/calibration/v1"] = "slotwise/calibration/v1"
 NAME = "calibration.json"
 _LARGEST = 16 << 20
+_SAME = 1e-9  # relative: of a cost to what its terms make of it
+
+
+def percent(share: float) -> str:
+    """An error with its sign; what rounds to nothing has none."""
+    told = f"{100 * share:+.1f}"
+    return f"{'0.0' if float(told) == 0 else told} %"
+
+
+def _in_bounds(cost: Step) -> Step:
+    """A cost that a workload file could state."""
+    try:
+        StepCost.model_validate(asdict(cost))
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        term = ".".join(str(step) for step in fault["loc"])
+        raise ValueError(f"{term}: {fault['msg']}") from None
+    return cost
 
 
 class FittedTerm(Record):
@@ -39,11 +61,11 @@ class AssumedServer(Record):
     prefill: Literal["mixed", "separate"] | None = Field(
         description="of a continuous one, as are all below replicas"
     )
-    slots: int
-    replicas: int
-    max_batched_tokens: int | None
-    kv_tokens: int | None
-    block_tokens: int | None
+    slots: int = Field(ge=1)
+    replicas: int = Field(ge=1)
+    max_batched_tokens: int | None = Field(ge=1)
+    kv_tokens: int | None = Field(ge=1)
+    block_tokens: int | None = Field(ge=1)
 
 
 class ErrorShares(Record):
@@ -82,7 +104,9 @@ class CalibrationFile(Record):
     )
     terms: dict[str, FittedTerm] = Field(description="in milliseconds; bend as a share of base_ms")
     bend_seqs: int | None = Field(description="batch size at which the cost bends")
-    cost: Step = Field(description="as the simulator takes it; milliseconds")
+    cost: Annotated[Step, AfterValidator(_in_bounds)] = Field(
+        description="as the simulator takes it; milliseconds"
+    )
     errors: ErrorShares = Field(description="on the requests it was fitted to")
     preemptions: int = Field(
         description="in the simulation of those; then intervals are too narrow"
@@ -94,6 +118,17 @@ class CalibrationFile(Record):
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, populate_by_name=True
     )
+
+    @model_validator(mode="after")
+    def _follows(self) -> CalibrationFile:
+        from slotwise_sim.fitting import step_of
+
+        values = {name: term.value for name, term in self.terms.items()}
+        needed = {"base_ms"} if self.bend_seqs is None else {"base_ms", "bend"}
+        told = needed <= values.keys() and step_of(values, self.bend_seqs)[0]
+        if not (told and _same(told, self.cost)):
+            raise ValueError("cost does not follow from terms: edited by hand?")
+        return self
 
     @property
     def source(self) -> str:
@@ -107,6 +142,18 @@ class CalibrationFile(Record):
     def kv_tokens(self) -> int | None:
         """What the measured server's KV cache held, if told."""
         return self.server.kv_tokens
+
+
+def _same(one: Step, other: Step) -> bool:
+    """Whether two costs are equal but for rounding."""
+    figures, others = (
+        [-1.0 if figure is None else figure for figure in (*plain, *chain(*pieces))]
+        for *plain, pieces in (astuple(one), astuple(other))
+    )
+    return len(figures) == len(others) and all(
+        math.isclose(figure, same, rel_tol=_SAME)
+        for figure, same in zip(figures, others, strict=True)
+    )
 
 
 def write_calibration(calibration: CalibrationFile, path: Path) -> Path:
@@ -128,7 +175,8 @@ def read_calibration(path: Path) -> CalibrationFile:
     try:
         if path.stat().st_size > _LARGEST:
             raise InputError("is too large for a calibration", where=str(path))
-        plain = json.loads(path.read_bytes())
+        content = path.read_bytes()
+        plain = json.loads(content)
     except FileNotFoundError:
         raise InputError(
             "no such file", where=str(path), hint="`slotwise calibrate RUN` writes one"
@@ -137,7 +185,9 @@ def read_calibration(path: Path) -> CalibrationFile:
         raise InputError("cannot be read", where=str(path), why=error.strerror or "") from None
     except (ValueError, RecursionError):
         raise InputError("is not JSON", where=str(path), hint=again) from None
-    found = plain.get("schema") if isinstance(plain, dict) else None
+    if not isinstance(plain, dict) or "schema" not in plain:
+        raise InputError("is not a calibration", where=str(path), hint=again)
+    found = plain["schema"]
     if found != SCHEMA:
         raise InputError(
             f"has schema {str(found)[:60]!r}",
@@ -146,10 +196,13 @@ def read_calibration(path: Path) -> CalibrationFile:
             hint=again,
         )
     try:
-        return CalibrationFile.model_validate(plain)
+        return CalibrationFile.model_validate_json(content, strict=True)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         field = ".".join(str(step) for step in fault["loc"])
         raise InputError(
-            f"{field[:120]} is wrong", where=str(path), why=str(fault["msg"]), hint=again
+            f"{field[:120]} is wrong" if field else "is not a calibration",
+            where=str(path),
+            why=str(fault["msg"]).removeprefix("Value error, "),
+            hint=again,
         ) from None

@@ -8,25 +8,32 @@ from pathlib import Path
 from typing import NoReturn
 
 from slotwise_sim.calibration import Calibration, HoldOut
-from slotwise_sim.fitting import UnidentifiableError
+from slotwise_sim.fitting import ContradictionError, TooFewError, UnidentifiableError
 from slotwise_sim.memory import NeverFitsError
 from slotwise_sim.policies import Continuous
-from slotwise_sim.replay import Server
+from slotwise_sim.replay import Errors, Server
 from slotwise_workflows.calibrate.file import (
     AssumedServer,
     CalibrationFile,
     ErrorShares,
     FittedTerm,
     HeldOut,
+    percent,
 )
 from slotwise_workflows.calibrate.timings import Timings, timings_of
 from slotwise_workflows.errors import InputError
+from slotwise_workflows.given import MOST_MS_PER_TOKEN
 from slotwise_workflows.provenance import version
 from slotwise_workflows.result import InputFile
 from slotwise_workflows.traffic import Traffic
 from slotwise_workflows.traffic.times import rfc3339
 
 OnProgress = Callable[[int, int], None]
+
+RELIABLE = 0.15
+"""The largest error, as a share, at which a fit still says something: twice the largest that a
+server rightly told had in docs/validation/measured_servers.md, and a fifth of those of one whose
+memory was left out."""
 
 _MEASURE_MORE = (
     "Measure the server at other numbers of requests at once (1, 2, 4, ...), lengths mixed, or"
@@ -58,8 +65,9 @@ def calibrate_run(
     timings = timings_of(traffic)
     try:
         fitted = calibrate(timings.measured, server, given=given, on_progress=on_progress)
-    except (UnidentifiableError, NeverFitsError) as error:
+    except (UnidentifiableError, ContradictionError, NeverFitsError) as error:
         _refuse(error, timings, traffic, given or {})
+    _check_unit(fitted, traffic)
     judged, notes = None, list(timings.notes)
     try:
         judged = hold_out(timings.measured, server, given=given)
@@ -74,6 +82,9 @@ def calibrate_run(
             f"intervals are too narrow: requests were preempted, {fitted.preemptions} times in the"
             " simulation"
         )
+    unreliable = _unreliable(fitted, judged)
+    if unreliable:
+        notes.append(f"{unreliable}: check --slots, --replicas, --kv-tokens and how it batched")
     return CalibrationFile(
         slotwise=version(),
         files=[
@@ -93,12 +104,12 @@ def calibrate_run(
         preemptions=fitted.preemptions,
         hold_out=_held_out(judged),
         notes=notes,
-        quality=_quality(fitted, judged),
+        quality="; ".join(filter(None, (unreliable, _quality(fitted, judged)))),
     )
 
 
 def _refuse(
-    error: UnidentifiableError | NeverFitsError,
+    error: UnidentifiableError | ContradictionError | NeverFitsError,
     timings: Timings,
     traffic: Traffic,
     given: Mapping[str, float],
@@ -110,12 +121,43 @@ def _refuse(
             why=f"it needs {error.needs} {error.unit}, and there are {error.holds}",
             hint="Correct --kv-tokens",
         ) from None
+    where = _names(traffic)
+    if isinstance(error, ContradictionError):
+        raise InputError(
+            "contradicts what is told of the server",
+            where=where,
+            why=str(error),
+            hint="Correct --slots or --replicas",
+        ) from None
+    if isinstance(error, TooFewError):
+        raise InputError(
+            "is too short", where=where, why=str(error), hint="Give a longer run"
+        ) from None
     raise InputError(
         "does not tell what an iteration costs",
-        where=", ".join(file.name for file in traffic.files),
+        where=where,
         why=str(error),
         hint=f"{_check(given)}. {_MEASURE_MORE}" if given else _MEASURE_MORE,
     ) from None
+
+
+def _check_unit(fitted: Calibration, traffic: Traffic) -> None:
+    """Refuses a term that no server has, and no workload file may state."""
+    values = {name: term.value for name, term in fitted.terms.items() if term.how == "fitted"}
+    if fitted.bend_seqs is not None:
+        values["per_seq_ms"] = fitted.step.per_seq_ms  # below the bend, where it is larger
+    for name, value in values.items():
+        if value > MOST_MS_PER_TOKEN:
+            raise InputError(
+                "its times look like another unit",
+                where=_names(traffic),
+                why=f"{name} would be {value:.4g} ms, and {MOST_MS_PER_TOKEN:g} is the most",
+                hint="Tell it: --time-unit, or --map 'latency=COLUMN [ms]'",
+            )
+
+
+def _names(traffic: Traffic) -> str:
+    return ", ".join(file.name for file in traffic.files)
 
 
 def _check(given: Mapping[str, float]) -> str:
@@ -160,19 +202,34 @@ def _held_out(judged: HoldOut | None) -> HeldOut | None:
 
 def _quality(fitted: Calibration, judged: HoldOut | None) -> str:
     if judged is None:
-        return f"{_percentages(fitted)} off on the requests it was fitted to; no hold-out"
+        return f"on the requests it was fitted to: {_percentages(fitted.errors)}; no hold-out"
     return (
-        f"fitted to the first {judged.fitted} requests it is {_percentages(judged)} off on the"
-        f" other {judged.judged}"
+        f"on the {judged.judged} requests that were held out of the fit:"
+        f" {_percentages(judged.errors)}"
     )
 
 
-def _percentages(of: Calibration | HoldOut) -> str:
-    named = {
-        "mean latency": of.errors.latency_mean,
-        "p95 latency": of.errors.latency_p95,
-        "mean time to first token": of.errors.ttft_mean,
-        "time busy": of.errors.busy,
+def _unreliable(fitted: Calibration, judged: HoldOut | None) -> str:
+    """That a fit is not to be relied on, and why; empty where nothing speaks against it."""
+    for of, requests in ((fitted, "it was fitted to"), (judged, "that were held out")):
+        off = {n: e for n, e in _named(of.errors).items() if abs(e) > RELIABLE} if of else {}
+        if off:
+            return f"not to be relied on: {_told(off)} off on the requests {requests}"
+    return ""
+
+
+def _percentages(errors: Errors) -> str:
+    busy = {} if errors.busy is None else {"time busy": errors.busy}
+    return _told(_named(errors) | busy)
+
+
+def _named(errors: Errors) -> dict[str, float]:
+    return {
+        "mean latency": errors.latency_mean,
+        "p95 latency": errors.latency_p95,
+        "mean time to first token": errors.ttft_mean,
     }
-    told = [f"{name} {100 * error:+.1f} %" for name, error in named.items() if error is not None]
-    return ", ".join(told)
+
+
+def _told(errors: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {percent(error)}" for name, error in errors.items())

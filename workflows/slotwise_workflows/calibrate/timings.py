@@ -19,6 +19,7 @@ MOST_REQUESTS = 3000
 
 _TTFT, _LATENCY = "gen_ai.response.time_to_first_chunk", "e2e_latency"
 _PROMPT = "gen_ai.usage.input_tokens"
+_MOST_PLACES = 3  # of unusable values, among the notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Timings:
     Attributes:
         measured: Their arrays; the first arrival is at 0.
         places: Where in the log each stands, for errors.
-        left_out: Kept rows of the log without timings, or beyond `MOST_REQUESTS`, by reason.
+        left_out: Kept rows without timings or prompt, or beyond `MOST_REQUESTS`, by reason.
         notes: What a reader must know.
     """
 
@@ -68,29 +69,42 @@ def timings_of(traffic: Traffic) -> Timings:
     if traffic.clock is None:
         raise InputError("cannot be fitted to", where=where, why="arrival times are not known")
     table = traffic.table.with_row_index("row")
-    known = table.filter(
+    timed = table.filter(
         pl.col(_TTFT).is_not_null() & (pl.col(_TTFT) >= 0) & (pl.col(_LATENCY) >= pl.col(_TTFT))
     )
-    prompts = known[_PROMPT].null_count() < len(known)
-    if prompts:
-        known = known.filter(pl.col(_PROMPT).is_not_null())
+    prompts = timed[_PROMPT].null_count() < len(timed)
+    known = timed.filter(pl.col(_PROMPT).is_not_null()) if prompts else timed
     kept = known.sort("start_time", "row").head(MOST_REQUESTS)
     left_out = {
-        "no_timings": len(table) - len(known),
+        "no_timings": len(table) - len(timed),
+        "no_prompt": len(timed) - len(known),
         "beyond_the_most": len(known) - len(kept),
     }
     if kept.is_empty():
+        latencies, firsts = (int(table[column].count()) for column in (_LATENCY, _TTFT))
         raise InputError(
             "cannot be fitted to",
             where=where,
-            why="no request has both a time to first token and a latency",
-            hint="Log both, or name their columns and units: --map 'ttft=COLUMN [ms]'",
+            why=(
+                "no request has both a time to first token and a latency that is not shorter: of"
+                f" {len(table)}, {latencies} have a latency and {firsts} a time to first token,"
+                " where one that is negative, or comes with the end of several tokens, counts as"
+                " none"
+            ),
+            hint=(
+                "Log both, or name their columns: --map 'ttft=COLUMN [ms]' and 'latency=COLUMN"
+                " [ms]' for durations, first_token=COLUMN and end=COLUMN for instants"
+            ),
         )
     return Timings(
         measured=_measured(replace(traffic, table=kept, origin="first")),
         places=kept["source"].to_list(),
         left_out={reason: count for reason, count in left_out.items() if count},
-        notes=tuple(_notes(kept, left_out, len(table), prompts=prompts)),
+        notes=(
+            *_notes_of_the_log(traffic),
+            *_notes(kept, left_out, len(table)),
+            *(() if prompts else (_no_prompts(traffic),)),
+        ),
     )
 
 
@@ -103,17 +117,36 @@ def _measured(kept: Traffic) -> Measured:
     )
 
 
-def _notes(
-    kept: pl.DataFrame, left_out: Mapping[str, int], rows: int, *, prompts: bool
-) -> list[str]:
+def _notes_of_the_log(traffic: Traffic) -> list[str]:
+    notes = []
+    out = {reason: count for reason, count in traffic.excluded.items() if count}
+    if out:
+        told = ", ".join(f"{reason} {count}" for reason, count in out.items())
+        notes.append(f"{sum(out.values())} of {traffic.rows} rows of the log are left out: {told}")
+    if traffic.flags:
+        notes.append(f"flags of the log: {', '.join(traffic.flags)}")
+    # Places are told by the file's name alone: where it lay is no part of a calibration.
+    return [*notes, *(Path(place).name for place in traffic.notes[:_MOST_PLACES])]
+
+
+def _no_prompts(traffic: Traffic) -> str:
+    unread = any("its prompt tokens cannot be read" in place for place in traffic.notes)
+    told = "are told, but cannot be read" if unread else "are not known"
+    return f"prompt lengths {told}: what prefill costs is in the other terms"
+
+
+def _notes(kept: pl.DataFrame, left_out: Mapping[str, int], rows: int) -> list[str]:
     notes = []
     if left_out["no_timings"]:
         notes.append(
             f"{left_out['no_timings']} of {rows} requests have no timings; if they ran beside the"
             " others, they loaded the server unseen"
         )
+    if left_out["no_prompt"]:
+        notes.append(
+            f"{left_out['no_prompt']} of {rows} requests have no prompt length that can be read;"
+            " they loaded the server unseen"
+        )
     if left_out["beyond_the_most"]:
         notes.append(f"fitted to the first {len(kept)} requests by arrival")
-    if not prompts:
-        notes.append("prompt lengths are not known: what prefill costs is in the other terms")
     return notes

@@ -12,6 +12,10 @@ from slotwise_workflows.config.model import PolicyEntry, WorkloadFile
 from slotwise_workflows.costs import StatedCost
 from slotwise_workflows.errors import ConfigError
 
+_OF_STEPS = {
+    "prefill": "prompts are prefilled under a step cost only, and the cost is ms_per_token",
+    "max_batched_tokens": "it bounds iterations, and a cost of ms_per_token has none",
+}
 _OF_KIN = {
     "static": {
         "max_delay_ms": "static waits for a full batch; dynamic has a delay",
@@ -29,7 +33,7 @@ def without_effect(workload: WorkloadFile) -> list[str]:
     """What the file says that changes nothing in this version."""
     cost = workload.server.cost
     per_token = cost is not None and cost.ms_per_token is not None
-    found = list(_of_memory(workload, per_token=per_token))
+    found = [*_of_pieces(workload), *_of_memory(workload, per_token=per_token)]
     for index, entry in enumerate(workload.policies):
         place = f"policies.{index}.{entry.name}"
         options = _of_policy(entry, per_token=per_token)
@@ -37,6 +41,24 @@ def without_effect(workload: WorkloadFile) -> list[str]:
     if workload.report.logo is not None:
         found.append(("report.logo", "this version's report carries names, no logo"))
     return [f"{where(workload, f)}: {_indexed(f)} has no effect: {why}" for f, why in found]
+
+
+def _of_pieces(workload: WorkloadFile) -> Iterator[tuple[str, str]]:
+    """Pieces beyond the slots; with memory, the split of the gain fills more than those."""
+    server = workload.server
+    if server.cost is None or server.cost.step is None or server.slots is None:
+        return
+    if server.memory is not None and _refills(workload):
+        return
+    swept = workload.sweep.slots if "sweep" in workload.model_fields_set else ()
+    most = max((server.slots, *swept))
+    for index, piece in enumerate(server.cost.step.pieces):
+        if piece.from_seqs > most:
+            yield (
+                f"server.cost.step.pieces.{index}",
+                f"no more than {most:,} sequences decode at once, but where a what-if or a sweep"
+                " takes more slots",
+            )
 
 
 def _of_memory(workload: WorkloadFile, *, per_token: bool) -> Iterator[tuple[str, str]]:
@@ -61,7 +83,7 @@ def _of_policy(entry: PolicyEntry, *, per_token: bool) -> Iterator[tuple[str, st
             yield option, why
     if per_token and entry.continuous is not None:
         for option in sorted(entry.continuous.model_fields_set):
-            yield option, "prefill matters under a step cost only, and the cost is ms_per_token"
+            yield option, _OF_STEPS[option]
 
 
 def _indexed(field: str) -> str:

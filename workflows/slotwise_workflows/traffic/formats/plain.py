@@ -26,7 +26,7 @@ _TIMES: Mapping[str, tuple[str, ...]] = {
         *("completed_at", "finished_at", "end_time", "ended_at", "end", "end_timestamp"),
         *("finish_time", "completion_timestamp", "request_finished_ts", "response_created_at"),
     ),
-    "first_token": ("completion_start_time", "first_token_at", "first_token_time"),
+    "first_token": ("completion_start_time", "first_token_at", "first_token_time", "first_token"),
 }
 _DURATIONS: Mapping[str, tuple[str, ...]] = {
     "latency": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -167,7 +168,12 @@ def _option(name: str) -> str:
 def _given(file: WorkloadFile | None, cost: dict[str, Any], **options: Any) -> Given:
     """What the workload file says of the server, with the cost named and the options over it."""
     from slotwise_workflows.config import to_given
-    from slotwise_workflows.given import MOST_MS_PER_TOKEN, MOST_OBJECTIVE_S, Given
+    from slotwise_workflows.given import (
+        MOST_DELAY_MS,
+        MOST_MS_PER_TOKEN,
+        MOST_OBJECTIVE_S,
+        Given,
+    )
 
     most = {
         "ms_per_token": MOST_MS_PER_TOKEN,
@@ -181,8 +187,11 @@ def _given(file: WorkloadFile | None, cost: dict[str, Any], **options: Any) -> G
                 f"{_option(name)} must be above 0 and at most {bound:,.0f}, not {value}"
             )
     delay = options["max_delay_ms"]
-    if delay is not None and not delay >= 0:  # "nan" is a number to the command line
-        raise UsageError(f"--max-delay-ms must be a number from 0, or inf, not {delay}")
+    # "nan" is a number to the command line
+    if delay is not None and not (0 <= delay <= MOST_DELAY_MS or delay == math.inf):
+        raise UsageError(
+            f"--max-delay-ms must be from 0 to {MOST_DELAY_MS:,.0f} (a day), or inf, not {delay}"
+        )
     said = {name: value for name, value in options.items() if value is not None}
     return replace(to_given(file) if file is not None else Given(), **said, **cost)
 

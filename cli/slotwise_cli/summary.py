@@ -63,7 +63,7 @@ def verdict_lines(result: Result, language: Literal["ja", "en"]) -> list[str]:
                 after = f" -> {item.after}" if item.after else ""
                 lines.append(f"  {item.name}: {item.now}{after} ({item.interval})")
     if leading.attribution is not None:
-        lines.append(f"  {attribution.one_line(leading.attribution, words)}")
+        lines.append(f"  {attribution.one_line(leading, leading.attribution, words)}")
     lines += _account_lines(result.traffic, words)
     if cover.action:
         lines += ["", f"  {cover.action_title}: {cover.action}"]

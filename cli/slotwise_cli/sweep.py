@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from slotwise_workflows.sweep.table import SweepRow
 
 FILE = "sweep.parquet"
+_BEST = "best gain"
 
 
 def sweep(
@@ -70,10 +71,9 @@ def sweep(
     if asked == "ray" and address is None:
         address = os.environ.get("RAY_ADDRESS") or None
     chosen = choose_engine(asked, address=address, workers=workers)
-    console.note(
-        f"{len(plan.grid)} points under {len(plan.policies)} policies: "
-        f"{', '.join(plan.policies)}; {chosen.why}"
-    )
+    points = "1 point" if len(plan.grid) == 1 else f"{len(plan.grid)} points"
+    policies = "1 policy" if len(plan.policies) == 1 else f"{len(plan.policies)} policies"
+    console.note(f"{points} under {policies}: {', '.join(plan.policies)}; {chosen.why}")
     if dry_run:
         if json:
             console.json({"engine": chosen.name, "points": len(plan.grid), "dry_run": True})
@@ -95,7 +95,7 @@ def sweep(
 
 
 def _print_grid(found: SweepReport) -> None:
-    """Gain and mean latency by slots and load, one column a policy."""
+    """Mean latency by slots and load, one column a policy, and whose gain is the best."""
     from rich import box
     from rich.console import Console as RichConsole
     from rich.table import Table
@@ -109,12 +109,12 @@ def _print_grid(found: SweepReport) -> None:
     console = RichConsole(file=sys.stdout, markup=False, highlight=False, emoji=False)
     rows = [_cells(slots, load, by_policy, names) for (slots, load), by_policy in points.items()]
     for column in _heads(names, rows, console.width):
-        table.add_column(Text(column), justify="right", no_wrap=column != "gain", overflow="fold")
+        table.add_column(Text(column), justify="right", no_wrap=column != _BEST, overflow="fold")
     for cells in rows:
         table.add_row(*cells)
     table.caption = Text(
-        "gain: the most requests per second that a policy sustains here, over batches in order of "
-        "arrival (95 % of replications). "
+        "best gain: the policy that sustains most requests per second here, over batches in order "
+        "of arrival (95 % of replications). "
         "* overloaded: the mean grows with the length of the traffic."
     )
     table.caption_justify = "left"
@@ -124,15 +124,15 @@ def _print_grid(found: SweepReport) -> None:
 def _cells(
     slots: int, load: float, by_policy: dict[str, SweepRow], names: list[str]
 ) -> tuple[str, ...]:
-    gains = [row.gain for row in by_policy.values() if row.gain is not None]
-    best = max(gains, key=lambda gain: gain.estimate, default=None)
+    gains = {name: row.gain for name, row in by_policy.items() if row.gain is not None}
+    best = max(gains, key=lambda name: gains[name].estimate, default="")
     latencies = (_latency(by_policy[name]) for name in names)
-    return (str(slots), f"{load:g}", _gain(best), *latencies)
+    return (str(slots), f"{load:g}", f"{best} {_gain(gains[best])}" if best else "-", *latencies)
 
 
 def _heads(names: list[str], rows: list[tuple[str, ...]], width: int) -> tuple[str, ...]:
     """The columns' heads; policies by short names where the whole ones leave no room."""
-    whole = ("slots", "load", "gain", *names)
+    whole = ("slots", "load", _BEST, *names)
     wide = (max(map(len, column)) + 3 for column in zip(whole, *rows, strict=True))
     if sum(wide) <= width:
         return whole
@@ -142,8 +142,8 @@ def _heads(names: list[str], rows: list[tuple[str, ...]], width: int) -> tuple[s
     )
 
 
-def _gain(gain: Estimate | None) -> str:
-    return "-" if gain is None else f"{gain.estimate:.2f} ({gain.low:.2f}-{gain.high:.2f})"
+def _gain(gain: Estimate) -> str:
+    return f"{gain.estimate:.2f} ({gain.low:.2f}-{gain.high:.2f})"
 
 
 def _latency(row: SweepRow) -> str:

@@ -111,6 +111,7 @@ def test_typer_keeps_its_own_exits(capsys: pytest.CaptureFixture[str]) -> None:
         ["diagnose", "a.csv", "--latency-p95-s", "inf"],
         ["diagnose", "a.csv", "--ttft-p95-s", "1000001"],
         ["diagnose", "a.csv", "--max-delay-ms", "nan"],
+        ["diagnose", "a.csv", "--max-delay-ms", "86400001"],
         ["diagnose", "a.csv", "--serving", "mine"],
         ["diagnose", "a.csv", "--formats", "docx"],
         ["diagnose", "a.csv", "--formats", ","],

@@ -97,6 +97,7 @@ def test_a_calibration_is_named_with_its_quality(
             source="fitted to 300 requests",
             quality="hold-out: mean latency 2.1 % off",
             kv_tokens=None,
+            batch=(8, 48),
         )
 
     fake = SimpleNamespace(read_calibration=read_calibration)
@@ -109,7 +110,9 @@ def test_a_calibration_is_named_with_its_quality(
     cost = next(fact for fact in result["facts"] if fact["name"] == "cost")
     assert (cost["source"], cost["basis"]) == ("estimated", "calibration")
     assert "2.1 % off" in cost["detail"]
-    assert "cost_calibrated" in {limit["code"] for limit in result["limits"]}
+    limits = {limit["code"]: limit["numbers"] for limit in result["limits"]}
+    assert "cost_calibrated" in limits
+    assert limits["cost_extrapolated"] == {"slots": 4, "low": 8, "high": 48}
 
 
 @pytest.mark.parametrize(

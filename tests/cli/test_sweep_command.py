@@ -162,6 +162,15 @@ def test_heads_of_many_policies_are_whole_and_distinct(
         "sweep: {slots: [4], load: [1], replications: 2}\n"
     )
     said = cli("sweep", path, "--output-dir", tmp_path / "out")
-    heads = ["slots", "load", "gain", "static", "dyn", "dyn#2", "dyn#3", "cont"]
+    heads = ["slots", "load", "best", "gain", "static", "dyn", "dyn#2", "dyn#3", "cont"]
     assert heads in [line.split() for line in said.out.splitlines()]
     assert all(len(line.rstrip()) <= 80 for line in said.out.splitlines())
+    (row,) = (line.split() for line in said.out.splitlines() if "4      1" in line)
+    assert row[2] == "continuous"  # whose gain it is
+
+
+def test_one_point_under_one_policy(cli: Cli, grid_file: Path) -> None:
+    one = "sweep: {slots: [4], load: [1], replications: 1}\npolicies: [continuous]\n"
+    grid_file.write_text(GRID.partition("sweep:")[0] + one)
+    done = cli("sweep", grid_file, "--dry-run")
+    assert "1 point under 1 policy: continuous" in done.err

@@ -152,7 +152,7 @@ def test_what_was_left_out_is_noted(replay: Replay, tmp_path: Path) -> None:
     )
     done = replay(HEAD.replace("article.csv", "t.jsonl"))
     assert done.result.requests == 4
-    assert "1 rows left out: no_output" in done.result.notes
+    assert "1 row left out: no_output" in done.result.notes
 
 
 def test_lengths_without_arrivals_arrive_at_once(replay: Replay, tmp_path: Path) -> None:

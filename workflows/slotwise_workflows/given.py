@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # they bring NumPy, which a command's options should not wait
 MOST_SLOTS = 100_000
 MOST_REPLICAS = 100_000
 MOST_MS_PER_TOKEN = 60_000.0
+MOST_DELAY_MS = 86_400_000.0  # a day; what waits longer waits for a full batch
 MOST_OBJECTIVE_S = 1e6
 MOST_HOUR_PRICE = 1e9
 

@@ -68,7 +68,10 @@ def build_workload(
         )
     workload = _arrays(traffic, workload_file)
     about_memory = _about_memory(workload, workload_file, traffic)
-    notes = [f"{count} rows left out: {reason}" for reason, count in traffic.excluded.items()]
+    notes = [
+        f"{count} {'row' if count == 1 else 'rows'} left out: {reason}"
+        for reason, count in traffic.excluded.items()
+    ]
     if traffic.clock is None:
         notes.append("arrival times are not known: all requests arrive at once")
     cost = workload_file.server.cost
@@ -124,6 +127,8 @@ def _about_memory(
     beyond = beyond_caps(workload, memory)
     if beyond == 0:
         return []
+    if beyond == 1:
+        return ["1 request generated more than its max_tokens; it holds less memory than it needs"]
     return [
         f"{beyond:,} requests generated more than their max_tokens; they hold less memory than they"
         " need"

@@ -227,6 +227,8 @@ FAULTS = [
      "policies[0].binned.bins must be greater than or equal to 1, not 0"),
     ("policies:\n  - binned: {prediction_error: 11}\n", 10,
      "policies[0].binned.prediction_error must be less than or equal to 10, not 11"),
+    ("policies:\n  - dynamic: {max_delay_ms: 86400001}\n", 10,
+     "policies[0].dynamic.max_delay_ms must be at most 86,400,000 (a day), or .inf, not 86400001"),
     ("policies:\n  - continuous: {prefill: chunked}\n", 10,
      "policies[0].continuous.prefill must be one of mixed, separate, not 'chunked'"),
     ("policies:\n  - continuous: {max_batched_tokens: 0}\n", 10,
@@ -289,6 +291,8 @@ IN_PLACE = [
      "server.cost.step.per_seq_ms must be a finite number, not inf"),
     ("ms_per_token: 8", "step: {base_ms: 0}", 8, "server.cost.step an iteration must take some "
      "time: base_ms or per_seq_ms must be > 0"),
+    ("ms_per_token: 8", "step: {base_ms: 1, pieces: [{from_seqs: 9, base_ms: 0}]}", 8,
+     "base_ms or per_seq_ms must be > 0 in the piece of from_seqs 9"),
     ("ms_per_token: 8", "step: {base_ms: 1, per_sequence_ms: 1}", 8, "server.cost.step."
      "per_sequence_ms is no key of a workload file. Did you mean 'per_seq_ms'?"),
     ("ms_per_token: 8", "step: {base_ms: 1, pieces: [{from_seqs: 1, base_ms: 1}]}", 8,

@@ -69,6 +69,12 @@ def test_a_file_all_of_which_matters_is_left_alone(load: Load) -> None:
             "- dynamic: {prediction_error: 0.5}",
             "8: policies[0].dynamic.prediction_error has no effect",
         ),
+        (
+            "{step: {base_ms: 8}}\n  memory: {kv_tokens: 900}",
+            "{step: {base_ms: 8, pieces: [{from_seqs: 8, base_ms: 9}, {from_seqs: 9, base_ms: 7}]}}"
+            "\n  slots: 8",
+            "5: server.cost.step.pieces[1] has no effect: no more than 8 sequences decode at once",
+        ),
     ],
 )
 def test_what_changes_nothing_is_said_with_its_line(
@@ -81,10 +87,25 @@ def test_what_changes_nothing_is_said_with_its_line(
 def test_prefill_changes_nothing_where_a_token_always_takes_the_same(load: Load) -> None:
     text = TEXT.replace("{step: {base_ms: 8}}\n  memory: {kv_tokens: 900}", "{ms_per_token: 8}")
     text = text.replace("- continuous", "- continuous: {prefill: mixed, max_batched_tokens: 9}")
-    assert [line.partition(" ")[2].partition(" ")[0] for line in said_of(load(text))] == [
-        "policies[1].continuous.max_batched_tokens",
-        "policies[1].continuous.prefill",
+    cost = "under a step cost only, and the cost is ms_per_token"
+    assert [line.partition(" ")[2] for line in said_of(load(text))] == [
+        "policies[1].continuous.max_batched_tokens has no effect: it bounds iterations, and a cost"
+        " of ms_per_token has none",
+        f"policies[1].continuous.prefill has no effect: prompts are prefilled {cost}",
     ]
+
+
+@pytest.mark.parametrize(
+    ("slots", "sweep"),
+    [("slots: 8, memory: {kv_tokens: 900}", ""), ("slots: 8", "sweep: {slots: [9]}\n")],
+)
+def test_a_piece_beyond_the_slots_matters_to_the_split_and_to_a_sweep(
+    load: Load, slots: str, sweep: str
+) -> None:
+    step = "{step: {base_ms: 8, pieces: [{from_seqs: 9, base_ms: 7}]}}"
+    server = f"server: {{cost: {step}, {slots}}}\n"
+    text = TEXT.partition("server:")[0] + server + "policies:" + TEXT.partition("policies:")[2]
+    assert said_of(load(text + sweep)) == []
 
 
 def test_a_memory_that_only_the_preset_tells_of_limits_nothing_and_says_so(load: Load) -> None:

@@ -252,6 +252,22 @@ def test_a_step_cost_is_named_among_the_limits(
     assert advice.confidence == sure
 
 
+@pytest.mark.parametrize(
+    ("fitted", "sure"),
+    [((4, 7), "medium"), ((4, 8), "high"), ((8, 9), "high"), ((9, 64), "medium")],
+)
+def test_a_cost_fitted_at_other_batches_than_the_slots_is_a_limit(
+    fitted: tuple[int, int], sure: str
+) -> None:
+    known = replace(cost("calibration"), fitted_seqs=fitted)
+    told = replace(offline(), cost=known, batches_already=Known(False, "given", "given"))
+    advice = recommend(at_step_cost(facts=told), T)
+    assert advice.confidence == sure
+    found = [limit.numbers for limit in advice.limits if limit.code == "cost_extrapolated"]
+    expected = {"slots": 8, "low": fitted[0], "high": fitted[1]}
+    assert found == ([expected] if sure == "medium" else [])
+
+
 def test_a_step_cost_counts_prompts_and_the_batch() -> None:
     """What a time per token leaves out is no limit of a step cost; a prompt not known is."""
     left_out = {"prefill_not_counted", "constant_time_per_token"}

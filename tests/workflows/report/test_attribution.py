@@ -8,15 +8,16 @@ import pytest
 
 from slotwise_workflows.report import charts, load_words, render_report
 from slotwise_workflows.report.after_test import command_of_then
+from slotwise_workflows.report.sections.attribution import one_line
 from slotwise_workflows.report.words import Language
-from slotwise_workflows.result import Fact, Result
+from slotwise_workflows.result import Estimate, Fact, Result
 
 Make = Callable[..., Result]
 
 
 def test_the_split_keeps_refilling_apart_from_memory(make_result: Make) -> None:
     page = render_report(make_result("step_cost"), language="en").markdown
-    assert "Of 5.41× in all, 1.89× comes from refilling slots" in page
+    assert "Of 5.41× in all with paged KV memory of this size, 1.89× comes from refilling" in page
     assert "(19 in place of 4.0)" in page
     assert "12,300 tokens here" in page
     assert "Faster kernels are in none of these figures" in page
@@ -33,6 +34,38 @@ def test_memory_for_fewer_requests_than_slots_is_told(
     words = load_words(language)
     told = words("attribution.lead_less", order=1.9, now=8.0, running=5.3, total=1.46)
     assert told in render_report(result, language=language).markdown
+
+
+def test_with_memory_the_verdict_is_about_the_gain_within_it(make_result: Make) -> None:
+    gain = Estimate(estimate=1.64, low=1.6, high=1.69)
+    page = render_report(make_result("step_cost", gain=gain), language="en").markdown
+    assert "The verdict's own gain is 1.64×" in page
+    assert "what this verdict is about" not in page
+    assert "The memory told reserves" not in page
+
+
+def test_memory_reserved_whole_is_split_as_if_it_were_paged(make_result: Make) -> None:
+    told = {"kv_tokens": 12_300, "block_tokens": 16, "reserve": "max_tokens"}
+    result = make_result("step_cost", memory=told)
+    page = render_report(result, language="en").markdown
+    assert "The memory told reserves prompt and answer whole" in page
+    assert "| KV memory if it were paged, 19 in place of 4.0 requests at once" in page
+    assert "| Paged KV memory" not in page
+    assert result.attribution is not None
+    line = one_line(result, result.attribution, load_words("en"))
+    assert line.startswith("If the KV memory told were paged, 5.41× in all: 1.89×")
+
+
+def test_what_a_calibrated_server_held_is_not_said_of_a_preset(
+    make_result: Make, language: Language
+) -> None:
+    made = make_result("order_alone")
+    assert made.cost is not None
+    cost = made.cost.model_copy(update={"kind": "calibration", "kv_tokens": 41_408})
+    page = render_report(made.model_copy(update={"cost": cost}), language=language).markdown
+    words = load_words(language)
+    assert words("attribution.held_calibration", tokens=41_408) in page
+    assert words("attribution.held_preset", tokens=41_408) not in page
 
 
 def test_without_memory_the_report_says_what_is_not_counted(make_result: Make) -> None:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from html.parser import HTMLParser
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -333,6 +333,36 @@ def test_what_a_server_would_gain_is_an_appendix_for_the_user_of_an_api(
     assert simulated
     for section in simulated:
         assert section.title.startswith(words("appendix.title", title="")), section.id
+
+
+def test_intervals_are_in_words_and_in_their_own_units(
+    make_result: Callable[..., Result],
+) -> None:
+    intervals = {
+        "latency_ratio": {"estimate": 1.93, "low": 1.8, "high": 2.1},
+        "makespan_ratio": {"estimate": 1.5, "low": 1.4, "high": 1.6},
+        "idle_share.dynamic": {"estimate": 0.46, "low": 0.44, "high": 0.47},
+        "latency_p95_s.dynamic": {"estimate": 9982.0, "low": 5400.0, "high": 11000.0},
+    }
+
+    def rows(language: Literal["ja", "en"], requests: int) -> tuple[tuple[str, ...], ...]:
+        made = make_result("adopt", intervals=intervals, requests=requests)
+        document = document_of(made, language)
+        section = next(section for section in document.sections if section.id == "tables")
+        return section.blocks[-1].rows  # type: ignore[union-attr]
+
+    batch = "Batched at once (waits at most 50 ms)"
+    assert rows("en", 600) == (
+        ("Mean latency, batched at once over continuous", "1.93× (1.80–2.10)"),
+        ("Time for all, batched at once over continuous", "1.50× (1.40–1.60)"),
+        (f"Idle share – {batch}", "46% (44% to 47%)"),
+        (f"Latency, p95 – {batch}", "2.77 h (90.0 min to 3.06 h)"),
+    )
+    assert rows("ja", 600)[3] == (
+        "応答時間（p95）：一括（最大50ミリ秒待つ）",
+        "2.77時間（90.0分 〜 3.06時間）",
+    )
+    assert rows("en", 71)[3][1] == "—"
 
 
 def test_a_short_window_is_told_to_the_second(make_result: Callable[..., Result]) -> None:

@@ -49,6 +49,23 @@ def test_table_of_ones_own(tmp_path: Path) -> None:
     assert traffic.table.schema == {**CANONICAL, "route": pl.String()}
 
 
+def test_a_mapped_column_is_used_for_nothing_else(tmp_path: Path) -> None:
+    rows = [f"{i},{10 + i},100,{i % 2}" for i in range(6)]
+    log = put(tmp_path, "own.csv", "ts,output_tokens,prompt_tokens,cached\n" + "\n".join(rows))
+    cache = "gen_ai.usage.cache_read.input_tokens"
+    assert read_traffic([log], ReadOptions()).excluded == {"cache_hit": 3}
+    traffic = read_traffic([log], ReadOptions(map={"cached_tokens": "cached"}))
+    assert traffic.excluded == {}
+    assert traffic.table[cache].to_list() == [0, 1, 0, 1, 0, 1]
+
+
+def test_a_column_mapped_to_what_it_means_keeps_its_other_uses(tmp_path: Path) -> None:
+    text = "ts,output_tokens,input_tokens,cache_read_input_tokens\n0,5,10,90\n1,6,20,80\n"
+    log = put(tmp_path, "own.csv", text)
+    traffic = read_traffic([log], ReadOptions(map={"cached_tokens": "cache_read_input_tokens"}))
+    assert traffic.table["gen_ai.usage.input_tokens"].to_list() == [100, 100]
+
+
 def test_unit_of_a_mapped_time(tmp_path: Path) -> None:
     log = put(tmp_path, "own.csv", OWN)
     traffic = read_traffic([log], ReadOptions(map={**MAP, "arrival": "t_ms [ms]"}))

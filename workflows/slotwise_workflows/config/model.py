@@ -7,6 +7,7 @@ page and the JSON Schema are checked against them.
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -34,6 +35,7 @@ from slotwise_workflows.config.base import (
 from slotwise_workflows.costs.presets import all_presets, find_preset
 from slotwise_workflows.errors import ConfigError
 from slotwise_workflows.given import (
+    MOST_DELAY_MS,
     MOST_HOUR_PRICE,
     MOST_MS_PER_TOKEN,
     MOST_OBJECTIVE_S,
@@ -330,7 +332,15 @@ class Server(Config):
     memory: Memory | None = Field(None, description="KV memory; without it, memory never limits")
 
 
-Delay = Annotated[float, Field(ge=0)]
+def _a_day_or_no_end(delay_ms: float) -> float:
+    if MOST_DELAY_MS < delay_ms < math.inf:
+        raise ValueError(
+            f"must be at most {MOST_DELAY_MS:,.0f} (a day), or .inf, not {delay_ms:.10g}"
+        )
+    return delay_ms
+
+
+Delay = Annotated[float, Field(ge=0), AfterValidator(_a_day_or_no_end)]
 Bins = Annotated[int, Field(ge=1, le=MOST_BINS), BeforeValidator(integral)]
 PredictionError = Annotated[float, Field(ge=0, le=10)]
 

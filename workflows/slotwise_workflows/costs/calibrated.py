@@ -27,4 +27,5 @@ def calibrated_cost(path: Path, name: str) -> StatedCost:
         source=found.source,
         quality=found.quality,
         kv_tokens=found.kv_tokens,
+        fitted_seqs=found.batch,
     )

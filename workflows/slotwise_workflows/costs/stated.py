@@ -22,6 +22,7 @@ class StatedCost:
         quality: How good it is: published or derived, errors, what is left out.
         kv_tokens: What that server's KV cache held, where the source tells; limits nothing by
             itself.
+        fitted_seqs: Between how many sequences at once it was fitted, where it was.
     """
 
     cost: Cost
@@ -30,6 +31,7 @@ class StatedCost:
     source: str
     quality: str
     kv_tokens: int | None
+    fitted_seqs: tuple[int, int] | None = None
 
 
 def by_the_user(cost: Cost, kind: CostKind) -> StatedCost:

@@ -67,6 +67,7 @@ def limits(e: Evidence) -> list[Reason]:
         _if(e.beyond_caps > 0, "caps_exceeded", requests=e.beyond_caps),
         _if(e.requests < P99_REQUESTS, "few_requests", requests=e.requests),
         _of_step_cost(facts),
+        _extrapolated(facts),
         _if(_batching_unknown(e), "batching_unknown"),
         _if(e.arrivals is None and facts.mode.value != "offline", "arrivals_unknown"),
         _if(e.arrivals is not None and facts.replicas.value is None, "replicas_unknown"),
@@ -293,6 +294,14 @@ def _of_step_cost(facts: Facts) -> Reason | None:
     if cost.kind == "calibration":
         return Reason(code="cost_calibrated", numbers={"quality": cost.quality})
     return Reason(code="cost_unchecked")
+
+
+def _extrapolated(facts: Facts) -> Reason | None:
+    """A fitted cost at slots that its run never, or hardly ever, filled or left so empty."""
+    if facts.cost is None or facts.cost.fitted_seqs is None:
+        return None
+    (low, high), slots = facts.cost.fitted_seqs, int(facts.slots.value)
+    return _if(not low <= slots <= high, "cost_extrapolated", slots=slots, low=low, high=high)
 
 
 def _memory(e: Evidence) -> Reason | None:

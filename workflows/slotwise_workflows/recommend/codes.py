@@ -61,6 +61,7 @@ LIMITS: Mapping[str, tuple[str, ...]] = {
     "prefill_not_counted": ("ratio",),
     "cost_of_preset": ("name", "quality"),
     "cost_calibrated": ("quality",),
+    "cost_extrapolated": ("slots", "low", "high"),
     "cost_unchecked": (),
     "prompts_unknown": ("share",),
     "caps_exceeded": ("requests",),

@@ -32,6 +32,7 @@ _ASSUMED_LIMITS = {
     "constant_time_per_token",
     "cost_of_preset",
     "cost_unchecked",
+    "cost_extrapolated",
     "padding_not_counted",
 }
 _SIMULATED_LIMITS = {

@@ -157,9 +157,22 @@ def _with_map(found: Plan, sample: Sequence[Record], mapped: Mapping[str, str], 
     places = {
         field: split_unit(spec)[0] if field in TIMES else spec for field, spec in mapped.items()
     }
-    fields = {**found.format.fields, **places}
+    fields: dict[str, str | tuple[str, ...]] = {**_without(found.format, mapped), **places}
     mended = replace(found.format, fields=fields, time_unit=cast(Unit, unit))
     return replace(found, format=mended)
+
+
+def _without(entry: Format, mapped: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """The format's places without columns to which the user gives another meaning."""
+    meant: set[tuple[str, ...]] = set()
+    for field, spec in mapped.items():
+        own = {spec_paths(known) for known in entry.alternatives(field)}
+        meant |= {(path,) for path in spec_paths(spec)} - own
+    kept = {
+        field: tuple(spec for spec in entry.alternatives(field) if spec_paths(spec) not in meant)
+        for field in entry.fields
+    }
+    return {field: specs for field, specs in kept.items() if specs}
 
 
 def check_path(path: str, records: Sequence[Record], where: str, option: str) -> None:

@@ -19,13 +19,16 @@ def attribution(diagnosis: Diagnosis, words: Words) -> Section | None:
     padding = reading.fact(diagnosis, "padding")
     if split.memory is None or diagnosis.memory is None:
         blocks: list[Block] = [Paragraph(words("attribution.lead_order", **told), "simulated", tag)]
-        held = None if diagnosis.cost is None else diagnosis.cost.kv_tokens
-        if held is not None:
-            blocks.append(Paragraph(words("attribution.preset_held", tokens=held)))
+        cost = diagnosis.cost
+        if cost is not None and cost.kv_tokens is not None:
+            blocks.append(Paragraph(words(f"attribution.held_{cost.kind}", tokens=cost.kv_tokens)))
     else:
+        reserved = _reserved(diagnosis)
         blocks = [
             Paragraph(words(f"attribution.lead{_less(split)}", **told), "simulated", tag),
-            _figure(split, words),
+            *([Paragraph(words("attribution.reserved"))] if reserved else []),
+            *_of_the_verdict(diagnosis, words),
+            _figure(split, words, reserved=reserved),
             Paragraph(words("attribution.bought", tokens=diagnosis.memory.kv_tokens)),
         ]
     if padding is not None and padding.value == "yes":
@@ -34,10 +37,26 @@ def attribution(diagnosis: Diagnosis, words: Words) -> Section | None:
     return Section("attribution", words("attribution.title"), tuple(blocks))
 
 
-def one_line(split: Attribution, words: Words) -> str:
+def _of_the_verdict(diagnosis: Diagnosis, words: Words) -> list[Block]:
+    """The verdict's own gain, which memory limits where it is told and which adds no slots."""
+    gain = diagnosis.gain
+    if gain is None:
+        return []
+    text = words("attribution.verdict", gain=gain.estimate, low=gain.low, high=gain.high)
+    return [Paragraph(text, "simulated", words("label.simulated"))]
+
+
+def one_line(diagnosis: Diagnosis, split: Attribution, words: Words) -> str:
     """The split as a console shows it."""
     key = "line_order" if split.memory is None else "line"
+    if _reserved(diagnosis):
+        key += "_reserved"
     return words(f"attribution.{key}", **_numbers(split))
+
+
+def _reserved(diagnosis: Diagnosis) -> bool:
+    """Whether the memory told is not paged, so that the split tells of another memory."""
+    return diagnosis.memory is not None and diagnosis.memory.reserve == "max_tokens"
 
 
 def _numbers(split: Attribution) -> dict[str, float | None]:
@@ -57,10 +76,12 @@ def _less(split: Attribution) -> str:
     return "_less" if split.memory is not None and split.memory < 1 else ""
 
 
-def _figure(split: Attribution, words: Words) -> Figure:
+def _figure(split: Attribution, words: Words, *, reserved: bool) -> Figure:
     told = _numbers(split)
-    names = ("order", "memory", "larger_batch", "total")
-    steps = [(words(f"attribution.{name}", **told), told[name] or 1.0) for name in names]
+    keys = {name: name for name in ("order", "memory", "larger_batch", "total")}
+    if reserved:
+        keys["memory"] = "memory_reserved"
+    steps = [(words(f"attribution.{k}", **told), told[name] or 1.0) for name, k in keys.items()]
     title = words(f"attribution.title_figure{_less(split)}", **told)
     description = words("attribution.description", **told)
     *bars, whole = ((words("attribution.bar", name=n, factor=f), f) for n, f in steps)

@@ -14,9 +14,10 @@ from slotwise_workflows.report.document import (
     Section,
     Table,
 )
+from slotwise_workflows.report.sections.data import known
 from slotwise_workflows.report.sections.first_page import model_name
 from slotwise_workflows.report.words import Words
-from slotwise_workflows.result import Diagnosis, PolicyFigures, Result
+from slotwise_workflows.result import Diagnosis, Estimate, PolicyFigures, Result
 from slotwise_workflows.sample_size import P95_REQUESTS, P99_REQUESTS
 
 _MAX_MODELS = 8
@@ -41,6 +42,11 @@ _TOTALS: tuple[tuple[str, str, _Read, int], ...] = (
     ("tokens_per_s", "digits", lambda p: p.output_tokens_per_s, 1),
     ("idle_share", "percent", lambda p: p.idle_share, 1),
 )
+# Figures of one policy that have an interval: row, kind of number, fewest requests.
+_SPREAD = {
+    "latency_p95_s": ("latency_p95", "seconds", P95_REQUESTS),
+    "idle_share": ("idle_share", "percent", 1),
+}
 
 
 def tables(diagnosis: Diagnosis, words: Words) -> Section:
@@ -111,14 +117,33 @@ def _note(diagnosis: Diagnosis, words: Words, *, timed: bool) -> str:
 
 def _intervals(diagnosis: Diagnosis, words: Words) -> Table:
     rows = tuple(
-        (
-            words(f"tables.{name}") if f"tables.{name}" in words else name,
-            words.estimate(estimate),
-        )
+        _interval(name, estimate, diagnosis, words)
         for name, estimate in diagnosis.intervals.items()
     )
     heads = (Column(words("tables.metric"), numeric=False), Column(words("tables.interval")))
-    return Table(words("tables.intervals"), heads, rows, "simulated", words("label.simulated"))
+    label = reading.seconds_label(diagnosis)
+    return Table(words("tables.intervals"), heads, rows, label, reading.label_word(words, label))
+
+
+def _interval(name: str, estimate: Estimate, diagnosis: Diagnosis, words: Words) -> tuple[str, str]:
+    """A figure's name and range: of one policy, or a ratio of two."""
+    figure, _, policy = name.partition(".")
+    if figure not in _SPREAD:
+        return known(words, "tables", name), words.estimate(estimate)
+    row, kind, needed = _SPREAD[figure]
+    title = words(
+        "tables.of_policy",
+        figure=words(f"tables.{row}"),
+        policy=reading.policy_name(words, policy, diagnosis),
+    )
+    if diagnosis.requests < needed:
+        return title, words.number(None, kind)
+    return title, words(
+        "format.value_range",
+        value=words.number(estimate.estimate, kind),
+        low=words.number(estimate.low, kind),
+        high=words.number(estimate.high, kind),
+    )
 
 
 def models(result: Result, words: Words) -> Section | None:

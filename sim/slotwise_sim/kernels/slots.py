@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slotwise_sim.compiled import compiled
+from slotwise_sim.compiled import compiled, inlined
 from slotwise_sim.kernels.control import DONE, STOP
 from slotwise_sim.workload import Floats, Ints
 
@@ -37,6 +37,25 @@ def continuous_slots(
     fill(arrival_s, service_s, slots, start_s, held_until_s, control)
 
 
+@inlined
+def _serve(
+    request: int,
+    free_s: float,
+    arrival_s: Floats,
+    service_s: Floats,
+    start_s: Floats,
+    held_until_s: Floats,
+    control: Ints,
+) -> float:
+    """A request takes the slot that falls free first; gives the instant it is free again."""
+    begin_s = max(free_s, float(arrival_s[request]))
+    end_s = begin_s + float(service_s[request])
+    start_s[request] = begin_s
+    held_until_s[request] = end_s
+    control[DONE] = request + 1
+    return end_s
+
+
 @compiled
 def continuous_eight_slots(
     arrival_s: Floats,
@@ -56,11 +75,7 @@ def continuous_eight_slots(
     for request in range(len(arrival_s)):
         if control[STOP] != 0:
             break
-        control[DONE] = request + 1
-        begin_s = max(a, arrival_s[request])
-        end_s = begin_s + service_s[request]
-        start_s[request] = begin_s
-        held_until_s[request] = end_s
+        end_s = _serve(request, a, arrival_s, service_s, start_s, held_until_s, control)
         a, b = max(a, min(b, end_s)), max(b, min(c, end_s))
         c, d = max(c, min(d, end_s)), max(d, min(e, end_s))
         e, f = max(e, min(f, end_s)), max(f, min(g, end_s))
@@ -88,11 +103,7 @@ def continuous_few_slots(
     for request in range(n):
         if control[STOP] != 0:
             break
-        control[DONE] = request + 1
-        begin_s = max(free_s[0], arrival_s[request])
-        end_s = begin_s + service_s[request]
-        start_s[request] = begin_s
-        held_until_s[request] = end_s
+        end_s = _serve(request, free_s[0], arrival_s, service_s, start_s, held_until_s, control)
         for slot in range(slots):
             free_s[slot] = max(free_s[slot], min(free_s[slot + 1], end_s))
 
@@ -117,11 +128,7 @@ def continuous_many_slots(
     for request in range(n):
         if control[STOP] != 0:
             break
-        control[DONE] = request + 1
-        begin_s = max(free_s[0], arrival_s[request])
-        end_s = begin_s + service_s[request]
-        start_s[request] = begin_s
-        held_until_s[request] = end_s
+        end_s = _serve(request, free_s[0], arrival_s, service_s, start_s, held_until_s, control)
         hole = 0
         child = 1
         while child < slots:

@@ -69,8 +69,12 @@ class Console:
         typer.echo(text.encode("utf-8", "replace").decode())
 
     @contextmanager
-    def progress(self, label: str) -> Iterator[OnProgress]:
-        """A bar on standard error while the block works, on a terminal only.
+    def progress(self, label: str, *, counted: bool = False) -> Iterator[OnProgress]:
+        """A bar on standard error while the block works, on a terminal only, with the time left.
+
+        Args:
+            label: What is being done.
+            counted: Whether how many of how many is worth reading, not only their share.
 
         Yields:
             A function to be told how many of how many.
@@ -79,9 +83,17 @@ class Console:
             yield lambda _done, _total: None
             return
         from rich.console import Console as RichConsole
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TaskProgressColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
 
-        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+        done = MofNCompleteColumn() if counted else TaskProgressColumn()
+        columns = (TextColumn("{task.description}"), BarColumn(), done, TimeRemainingColumn())
         with Progress(*columns, console=RichConsole(stderr=True), transient=True) as bars:
             task = bars.add_task(label, total=None)
 

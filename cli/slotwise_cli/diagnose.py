@@ -62,7 +62,13 @@ def diagnose(
     from slotwise_cli.reading import read_options
     from slotwise_cli.reporting import branding_of, report_formats
     from slotwise_cli.summary import verdict_lines
-    from slotwise_workflows.config import load_workload, to_logs, to_read_options, without_effect
+    from slotwise_workflows.config import (
+        load_workload,
+        not_diagnosed,
+        to_logs,
+        to_read_options,
+        without_effect,
+    )
     from slotwise_workflows.config import where as place_of
     from slotwise_workflows.costs.named import named_cost
     from slotwise_workflows.files import prepare_directory
@@ -111,7 +117,7 @@ def diagnose(
     thresholds = file.thresholds if file is not None else Thresholds()
     name = _name(file, paths)
     directory = prepare_directory(output_dir or default_directory(name))
-    for said in without_effect(file) if file is not None else ():
+    for said in [*without_effect(file), *not_diagnosed(file)] if file is not None else ():
         console.note(f"note: {said}")
 
     with console_listener(console) as on_event:

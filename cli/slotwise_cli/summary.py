@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from slotwise_sim.costs import PerToken, Piece, Step
     from slotwise_sim.memory import Memory
     from slotwise_workflows.costs import CostRecord
+    from slotwise_workflows.record import Estimate
     from slotwise_workflows.report import Words
     from slotwise_workflows.result import (
         Diagnosis,
-        Estimate,
         Inspection,
         LengthFigures,
         PolicyFigures,

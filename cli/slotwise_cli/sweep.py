@@ -1,23 +1,28 @@
-"""`slotwise sweep`: the grid of slots and loads in a workload file."""
+"""`slotwise sweep`: the grid of servers, loads and lengths in a workload file."""
 
 from __future__ import annotations
 
 import os
-import sys
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from slotwise_cli import options
-from slotwise_cli.console import Console
+from slotwise_cli.console import Console, choose_language
+from slotwise_workflows.errors import SlotwiseError
 
 if TYPE_CHECKING:
-    from slotwise_workflows.result import Estimate
-    from slotwise_workflows.sweep import SweepReport
-    from slotwise_workflows.sweep.table import SweepRow
+    from slotwise_workflows.sweep.estimate import Estimate
+    from slotwise_workflows.sweep.evaluate import Done
+    from slotwise_workflows.sweep.file import Plan
+    from slotwise_workflows.sweep.points import Setting
 
-FILE = "sweep.parquet"
-_BEST = "best gain"
+STORE = "sweep.partial.sqlite"
+
+MOST_SETTINGS = 40
+"""Lines of a dry run's list; `--json` has all of them."""
 
 
 def sweep(
@@ -43,109 +48,129 @@ def sweep(
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be run, and run nothing.")
+        bool,
+        typer.Option("--dry-run", help="Say what would be run and how long it takes; run nothing."),
     ] = False,
     output_dir: options.OutputDir = None,
+    language: options.Language = None,
     seed: options.Seed = 0,
     json: options.Json = False,
     quiet: options.Quiet = False,
     no_input: options.NoInput = False,  # noqa: ARG001 - it never asks
 ) -> None:
-    """Replay a workload over its grid of slots and loads.
+    """Replay a workload over its grid of servers, loads and lengths.
 
-    Every point is replayed many times on resampled traffic, the same for all policies.
+    Every point is replayed many times on resampled traffic, the same for all policies. What is
+    finished is kept: after Ctrl-C the same command goes on where it stopped.
     """
-    from slotwise_cli.summary import setting_lines
+    from slotwise_cli.sweep_summary import print_sweep
     from slotwise_workflows.config import load_workload
     from slotwise_workflows.files import prepare_directory, write_file
-    from slotwise_workflows.run_directory import default_directory
-    from slotwise_workflows.sweep import choose_engine, parquet, report
-    from slotwise_workflows.sweep.file import plan_sweep, sweep_file
+    from slotwise_workflows.report.sweep_page import write_sweep_page
+    from slotwise_workflows.run_directory import as_json, default_directory, write_sweep
+    from slotwise_workflows.sweep.engine import choose_engine
+    from slotwise_workflows.sweep.estimate import estimate
+    from slotwise_workflows.sweep.file import plan_sweep, report
+    from slotwise_workflows.sweep.run import sweep as run_sweep
 
     console = Console(quiet=quiet)
     workload_file = load_workload(workload)
-    execution = workload_file.execution
-    plan = plan_sweep(workload_file, seed=seed)
-    asked = engine or execution.engine
-    address = ray_address or execution.address
-    if asked == "ray" and address is None:
+    asked = engine or workload_file.execution.engine
+    address = ray_address or workload_file.execution.address
+    if asked != "local" and address is None:
         address = os.environ.get("RAY_ADDRESS") or None
-    chosen = choose_engine(asked, address=address, workers=workers)
-    points = "1 point" if len(plan.grid) == 1 else f"{len(plan.grid)} points"
-    policies = "1 policy" if len(plan.policies) == 1 else f"{len(plan.policies)} policies"
-    console.note(f"{points} under {policies}: {', '.join(plan.policies)}; {chosen.why}")
+    with console.progress("reading") as advance:
+        plan = plan_sweep(workload_file, seed=seed, on_progress=advance)
+    work = estimate(plan.scenario, plan.grid)
+    chosen = choose_engine(asked, address=address, workers=workers, estimate=work)
+    console.note(f"{_size(plan)}; {chosen.why}")
     if dry_run:
-        if json:
-            console.json({"engine": chosen.name, "points": len(plan.grid), "dry_run": True})
+        _print_plan(console, plan, work, chosen.name, json=json)
         return
     directory = prepare_directory(output_dir or default_directory(workload_file.name))
-    with console.progress("sweeping") as advance:
-        done, notes = sweep_file(workload_file, plan, chosen, on_progress=advance)
-    for note in notes:
+    with console.progress("sweeping", counted=True) as advance:
+        done = run_sweep(
+            plan.scenario, plan.grid, chosen, work, store=directory / STORE, on_progress=advance
+        )
+    found = report(plan, done, workload_file.name)
+    told = choose_language(language, workload_file.report.language)
+    written = [
+        *write_sweep(done.done, found.costs, directory),
+        write_file(directory / "sweep.json", as_json(found)),
+        *write_sweep_page(found, directory, language=told),
+    ]
+    for note in found.notes:
         console.note(f"note: {note}")
-    written = write_file(directory / FILE, parquet(done.frame, plan.cost))
-    found = report(done, plan.cost, plan.memory)
     if json:
         console.json(found)
     else:
-        _print_grid(found)
-        for line in setting_lines(found.cost, found.memory):
-            console.out(line)
-    console.note(f"wrote {written}")
+        print_sweep(console, found)
+    if done.reused:
+        console.note(
+            f"{done.reused:,} of {len(plan.grid):,} points were finished by an earlier run"
+        )
+    console.note(f"wrote {', '.join(path.name for path in written[:4])} to {directory}")
+    _raise_failures(plan, [own for own in done.done if own.failure])
 
 
-def _print_grid(found: SweepReport) -> None:
-    """Mean latency by slots and load, one column a policy, and whose gain is the best."""
-    from rich import box
-    from rich.console import Console as RichConsole
-    from rich.table import Table
-    from rich.text import Text
+def _size(plan: Plan) -> str:
+    points = "1 point" if len(plan.grid) == 1 else f"{len(plan.grid):,} points"
+    names = plan.scenario.policies
+    policies = "1 policy" if len(names) == 1 else f"{len(names)} policies"
+    return f"{points} under {policies}: {', '.join(names)}"
 
-    names = list(dict.fromkeys(row.policy for row in found.rows))
-    points: dict[tuple[int, float], dict[str, SweepRow]] = {}
-    for row in found.rows:
-        points.setdefault((row.slots, row.load), {})[row.policy] = row
-    table = Table(box=box.SIMPLE_HEAD, title=Text("mean latency in seconds"), title_justify="left")
-    console = RichConsole(file=sys.stdout, markup=False, highlight=False, emoji=False)
-    rows = [_cells(slots, load, by_policy, names) for (slots, load), by_policy in points.items()]
-    for column in _heads(names, rows, console.width):
-        table.add_column(Text(column), justify="right", no_wrap=column != _BEST, overflow="fold")
-    for cells in rows:
-        table.add_row(*cells)
-    table.caption = Text(
-        "best gain: the policy that sustains most requests per second here, over batches in order "
-        "of arrival (95 % of replications). "
-        "* overloaded: the mean grows with the length of the traffic."
+
+def _print_plan(console: Console, plan: Plan, work: Estimate, engine: str, *, json: bool) -> None:
+    """What a dry run says."""
+    settings = list(dict.fromkeys((point.setting, point.search) for point in plan.grid))
+    if json:
+        console.json(
+            {
+                "dry_run": True,
+                "engine": engine,
+                "points": len(plan.grid),
+                "settings": [{**asdict(own), "limits": search} for own, search in settings],
+                "seconds": work.seconds,
+                "memory_bytes": work.memory_bytes,
+            }
+        )
+        return
+    for own, search in settings[:MOST_SETTINGS]:
+        console.out(_told(own, search=search))
+    if len(settings) > MOST_SETTINGS:
+        console.out(f"... and {len(settings) - MOST_SETTINGS:,} more")
+
+
+def _told(setting: Setting, *, search: bool) -> str:
+    """A setting in words, as a dry run lists it and a failure is named."""
+    words = [setting.cost, f"{setting.slots} slots"]
+    if setting.replicas > 1:
+        words.append(f"{setting.replicas} servers, {setting.balancer}")
+    if setting.length_cv is not None:
+        words.append(f"length CV {setting.length_cv:g}")
+    if search:
+        words.append("limits")
+    elif setting.load is not None:
+        words.append(f"load {setting.load:g}")
+    else:
+        words.append("offline" if setting.users is None else f"{setting.users} users")
+    return ", ".join(words)
+
+
+def _raise_failures(plan: Plan, failed: Sequence[Done]) -> None:
+    """Names the first points that were not computed; the rest stand in the summary.
+
+    Raises:
+        SlotwiseError: There are some.
+    """
+    if not failed:
+        return
+    first = failed[0]
+    point = first.point
+    raise SlotwiseError(
+        f"{len(failed):,} of {len(plan.grid):,} points failed",
+        why=f"the first, {_told(point.setting, search=point.search)}, replication "
+        f"{point.replication}: {first.failure}",
+        hint="The others are written; sweep.json names all that failed. "
+        "The same command tries them again",
     )
-    table.caption_justify = "left"
-    console.print(table)
-
-
-def _cells(
-    slots: int, load: float, by_policy: dict[str, SweepRow], names: list[str]
-) -> tuple[str, ...]:
-    gains = {name: row.gain for name, row in by_policy.items() if row.gain is not None}
-    best = max(gains, key=lambda name: gains[name].estimate, default="")
-    latencies = (_latency(by_policy[name]) for name in names)
-    return (str(slots), f"{load:g}", f"{best} {_gain(gains[best])}" if best else "-", *latencies)
-
-
-def _heads(names: list[str], rows: list[tuple[str, ...]], width: int) -> tuple[str, ...]:
-    """The columns' heads; policies by short names where the whole ones leave no room."""
-    whole = ("slots", "load", _BEST, *names)
-    wide = (max(map(len, column)) + 3 for column in zip(whole, *rows, strict=True))
-    if sum(wide) <= width:
-        return whole
-    return tuple(
-        head.replace("dynamic", "dyn").replace("continuous", "cont") if head in names else head
-        for head in whole
-    )
-
-
-def _gain(gain: Estimate) -> str:
-    return f"{gain.estimate:.2f} ({gain.low:.2f}-{gain.high:.2f})"
-
-
-def _latency(row: SweepRow) -> str:
-    overloaded = row.utilisation is not None and row.utilisation.estimate > 1
-    return f"{row.latency_mean_s.estimate:.2f}{'*' if overloaded else ' '}"

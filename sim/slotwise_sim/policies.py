@@ -85,3 +85,8 @@ class Continuous:
 
 BatchPolicy = Static | Dynamic | Binned
 Policy = BatchPolicy | Continuous
+
+
+def answers_together(policy: Policy) -> bool:
+    """Whether all of a batch are answered when it ends."""
+    return not isinstance(policy, Continuous) and policy.release == "batch"

@@ -1,4 +1,4 @@
-"""Made traffic: instants of arrival and lengths, each ``(n, parameters, rng) -> array``.
+"""Made traffic: instants of arrival, lengths and times, each ``(n, parameters, rng) -> array``.
 
 Arrivals ascend, in seconds from the origin; lengths are whole tokens. What is drawn depends on the
 parameters and on the state of the generator alone.
@@ -75,6 +75,24 @@ def gamma_arrivals(n: int, rate: float, cv: float, rng: np.random.Generator) -> 
 def upfront_arrivals(n: int) -> Floats:
     """All requests at 0: an offline job."""
     return np.zeros(n)
+
+
+def exponential_times(n: int, mean_s: float, rng: np.random.Generator) -> Floats:
+    """Independent exponential times, such as what a user thinks before a request.
+
+    Args:
+        n: Times.
+        mean_s: Mean seconds, finite and >= 0.
+        rng: Source of randomness.
+
+    Returns:
+        Seconds, shape (n,).
+
+    Raises:
+        ValueError: The mean is out of range.
+    """
+    _require(0 <= mean_s < np.inf, f"mean_s must be finite and >= 0, got {mean_s}")
+    return rng.exponential(mean_s, n)
 
 
 def constant(n: int, value: int) -> Ints:

@@ -62,7 +62,6 @@ def test_one_request_is_enough(cli: Cli, workload_file: Path) -> None:
         ("{ms_per_token: 5}", "{calibration: none.json}", 8, "server.cost.calibration"),
         (", cost: {ms_per_token: 5}", "", 8, "server.cost"),
         ("slots: 4, ", "", 8, "server.slots"),
-        ("slots: 4", "slots: 4, replicas: 2, balancer: least_busy", 8, "server.balancer"),
     ],
 )
 def test_what_cannot_be_simulated_ends_with_3_line_and_field(
@@ -196,3 +195,19 @@ def test_an_input_is_never_replaced(cli: Cli, workload_file: Path) -> None:
     assert "--requests-out" in said.err
     assert said.err.count("\n") == 1
     assert workload_file.read_bytes() == before
+
+
+def test_users_and_the_least_busy_server(cli: Cli, workload_file: Path) -> None:
+    """Four users who do not think keep four requests in flight, whatever times the file has."""
+    text = workload_file.read_text()
+    workload_file.write_text(
+        text.replace("slots: 4", "slots: 2, replicas: 2, balancer: least_busy").replace(
+            "traffic:\n", "traffic:\n  users: {count: 4}\n"
+        )
+    )
+    said = json.loads(cli("simulate", workload_file, "--json").out)
+    continuous = said["policies"]["continuous"]
+    assert continuous["queue_delay_s"]["max"] == 0
+    assert continuous["idle_share"] < 0.05
+    static = said["policies"]["static"]  # its users wait for the longest of a batch
+    assert static["requests_per_s"] < continuous["requests_per_s"]

@@ -13,6 +13,7 @@ from slotwise_workflows import result
 from slotwise_workflows.facts import Facts
 from slotwise_workflows.recommend import codes
 from slotwise_workflows.recommend.thresholds import Thresholds
+from slotwise_workflows.record import Record
 from slotwise_workflows.report import load_words
 from slotwise_workflows.traffic.model import FLAGS
 
@@ -22,9 +23,7 @@ RESULT = (ROOT / "docs/reference/result.md").read_text(encoding="utf-8")
 MODELS = [
     model
     for model in vars(result).values()
-    if isinstance(model, type)
-    and issubclass(model, BaseModel)
-    and model not in {BaseModel, result.Record}
+    if isinstance(model, type) and issubclass(model, BaseModel) and model not in {BaseModel, Record}
 ]
 
 

@@ -23,7 +23,9 @@ pytestmark = pytest.mark.skipif(not TRACES.exists(), reason="the handed traces a
 
 def verdict_on(name: str, given: Given) -> Result:
     traffic = read_traffic([str(TRACES / name)])
-    return diagnose(traffic, given, name=name, seed=0, thresholds=Thresholds(), provenance=NOWHERE)
+    return diagnose(
+        traffic, given, name=name, seed=0, thresholds=Thresholds(), provenance=NOWHERE
+    ).result
 
 
 @pytest.mark.parametrize(

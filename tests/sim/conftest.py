@@ -18,8 +18,20 @@ settings.load_profile("no deadline")
 @pytest.fixture(scope="session")
 def reference() -> ModuleType:
     """The slow second implementation, ``reference.py`` beside this file."""
+    return _beside("reference")
+
+
+@pytest.fixture(scope="session")
+def coupled_reference(reference: ModuleType) -> ModuleType:
+    """The same for servers whose requests hang on one another, ``coupled_reference.py``."""
+    assert reference
+    return _beside("coupled_reference")
+
+
+def _beside(name: str) -> ModuleType:
+    """A module of this folder, which is no package; others import it as ``sim_<name>``."""
     spec = importlib.util.spec_from_file_location(
-        "sim_reference", Path(__file__).with_name("reference.py")
+        f"sim_{name}", Path(__file__).with_name(f"{name}.py")
     )
     assert spec is not None
     assert spec.loader is not None

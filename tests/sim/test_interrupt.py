@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from slotwise_sim import (
+    Balancer,
     Binned,
     Continuous,
     Cost,
@@ -65,33 +67,49 @@ def test_ctrl_c_ends_a_process_that_replays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "cost", "memory"),
+    ("policy", "cost", "memory", "balancer"),
     [
-        (Binned(1000), PerToken(1.0), None),
-        (Continuous(), Step(1.0, 0.1, 1e-3), Memory(20_000)),
-        (Continuous(), PerToken(1.0), None),
+        (Binned(1000), PerToken(1.0), None, "round_robin"),
+        (Continuous(), Step(1.0, 0.1, 1e-3), Memory(20_000), "round_robin"),
+        (Continuous(), Step(1.0, 0.1, 1e-3), None, "least_busy"),
+        (Continuous(), PerToken(1.0), None, "round_robin"),
     ],
 )
 def test_an_interrupted_loop_stops_and_its_thread_ends(
-    policy: Policy, cost: Cost, memory: Memory | None, monkeypatch: pytest.MonkeyPatch
+    policy: Policy,
+    cost: Cost,
+    memory: Memory | None,
+    balancer: Balancer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     n = 1_000_000
     tokens = np.random.default_rng(1).integers(1, 1000, n)
-    workload = Workload(np.zeros(n), tokens, tokens)
     heard = []
 
     def interrupt(done: int, _: int) -> None:
         heard.append(done)
         os.kill(os.getpid(), signal.SIGINT)
 
-    simulate(Workload(np.zeros(9), tokens[:9], tokens[:9]), policy, cost, slots=8, memory=memory)
+    def serve(n: int, on_progress: Callable[[int, int], None] | None = None) -> None:
+        simulate(
+            Workload(np.zeros(n), tokens[:n], tokens[:n]),
+            policy,
+            cost,
+            slots=4096,
+            replicas=1 if balancer == "round_robin" else 2,
+            memory=memory,
+            balancer=balancer,
+            on_progress=on_progress,
+        )
+
+    serve(9)  # compiles
     monkeypatch.setattr(watching, "GLANCE_S", 1e-3)
     threads = threading.active_count()
     # Where the tests run in the background of a shell, they were started with SIGINT ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            simulate(workload, policy, cost, slots=4096, memory=memory, on_progress=interrupt)
+            serve(n, interrupt)
     finally:
         signal.signal(signal.SIGINT, before)
     assert threading.active_count() == threads

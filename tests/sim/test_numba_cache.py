@@ -26,6 +26,7 @@ for slots in (2, 9, 300):
 for policy in (Static(), Dynamic(1.0), Binned(2), Continuous(), Continuous("separate")):
     serve(policy, Step(1.0), 2)
 serve(Continuous(), Step(1.0), 2, Memory(160))
+serve(Continuous(), Step(1.0), 2, users=Users(3, np.zeros(399)))
 """
 ONE_LOOP = "serve(Continuous(), PerToken(1.0), 300)"
 PROLOGUE = """
@@ -33,18 +34,19 @@ import json, shutil, sys
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 from slotwise_sim import *
-from slotwise_sim.kernels import batches, iterations, slots as refilled
+from slotwise_sim.kernels import batches, coupled, iterations, slots as refilled
 
 ends = []
 
-def serve(policy, cost, slots, memory=None):
+def serve(policy, cost, slots, memory=None, users=None):
     tokens = np.arange(1, 400)
     workload = Workload(np.zeros(399), tokens % 7 + 1, tokens % 5)
-    ends.append(float(simulate(workload, policy, cost, slots=slots, memory=memory).end_s.sum()))
+    outcome = simulate(workload, policy, cost, slots=slots, memory=memory, users=users)
+    ends.append(float(outcome.end_s.sum()))
 """
 EPILOGUE = """
 loops = {
-    loop for module in (batches, iterations, refilled) for loop in vars(module).values()
+    loop for module in (batches, coupled, iterations, refilled) for loop in vars(module).values()
     if isinstance(loop, Dispatcher)
 }
 json.dump({

@@ -12,6 +12,7 @@ from slotwise_sim.compiled import compiled
 
 def test_the_public_names_are_these() -> None:
     assert sorted(slotwise_sim.__all__) == [
+        "Balancer",
         "Binned",
         "Continuous",
         "Cost",
@@ -24,6 +25,7 @@ def test_the_public_names_are_these() -> None:
         "Policy",
         "Static",
         "Step",
+        "Users",
         "Workload",
         "simulate",
     ]

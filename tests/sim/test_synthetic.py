@@ -13,6 +13,7 @@ from slotwise_sim.synthetic import (
     constant,
     constant_arrivals,
     empirical,
+    exponential_times,
     gamma_arrivals,
     lognormal,
     mixture,
@@ -46,6 +47,12 @@ def test_gamma_gaps_have_the_rate_and_the_variation(cv: float, rng: np.random.Ge
         assert stats.kstest(gaps, "gamma", args=(1 / cv**2, 0, cv**2 / 12)).pvalue > 0.01
     assert gaps.mean() == pytest.approx(1 / 12, rel=0.02)
     assert gaps.std() / gaps.mean() == pytest.approx(cv, rel=0.02)
+
+
+def test_exponential_times_have_the_mean(rng: np.random.Generator) -> None:
+    times = exponential_times(N, 5.0, rng)
+    assert stats.kstest(times, "expon", args=(0, 5.0)).pvalue > 0.01
+    assert exponential_times(3, 0.0, rng).tolist() == [0, 0, 0]
 
 
 def test_upfront_arrivals() -> None:
@@ -116,6 +123,8 @@ def test_parameters_out_of_range_are_refused(rng: np.random.Generator) -> None:
         lambda: poisson_arrivals(3, -1.0, rng),
         lambda: gamma_arrivals(3, 1.0, 0.0, rng),
         lambda: gamma_arrivals(3, 0.0, 1.0, rng),
+        lambda: exponential_times(3, -1.0, rng),
+        lambda: exponential_times(3, np.inf, rng),
         lambda: uniform(3, 5, 4, rng),
         lambda: lognormal(3, 0.0, 1.0, rng),
         lambda: lognormal(3, 1.0, -0.1, rng),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from slotwise_sim import Workload
-from slotwise_workflows.config import load_workload
+from slotwise_workflows.config import load_workload, to_memory
 from slotwise_workflows.errors import InputError
 from slotwise_workflows.requests import build_workload
 
@@ -38,9 +38,14 @@ def build(tmp_path: Path) -> Build:
     def run(text: str) -> Workload:
         path = tmp_path / "w.yaml"
         path.write_text(text, encoding="utf-8")
-        return build_workload(load_workload(path))[0]
+        return _built(path)[0]
 
     return run
+
+
+def _built(path: Path) -> tuple[Workload, list[str]]:
+    workload_file = load_workload(path)
+    return build_workload(workload_file, to_memory(workload_file))
 
 
 def told_by(build: Build, text: str) -> str:
@@ -105,7 +110,7 @@ def test_requests_that_outgrew_their_caps_are_counted(tmp_path: Path) -> None:
     ):
         path = tmp_path / "w.yaml"
         path.write_text(LOG.replace("MEMORY", memory))
-        said = [note for note in build_workload(load_workload(path))[1] if "max_tokens" in note]
+        said = [note for note in _built(path)[1] if "max_tokens" in note]
         assert len(said) == expected
         for note in said:
             assert note.startswith("2 requests generated more than their max_tokens; they hold")

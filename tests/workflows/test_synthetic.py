@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from slotwise_sim.workload import Workload
-from slotwise_workflows.config.model import Synthetic
+from slotwise_workflows.config.sections.traffic import Synthetic
 from slotwise_workflows.errors import ConfigError
 from slotwise_workflows.synthetic import draw, draw_traffic
 

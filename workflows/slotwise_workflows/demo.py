@@ -49,7 +49,7 @@ def demo(
                 seed=seed,
                 thresholds=Thresholds(),
                 provenance=provenance,
-            )
+            ).result
         )
     on_progress(len(cases), len(cases))
     article, control = results

@@ -7,7 +7,7 @@ and a summary weighted by the tokens they generate.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,19 +28,28 @@ from slotwise_workflows.measure.lengths import gain_bounds, histogram, length_fi
 from slotwise_workflows.measure.segments import model_column
 from slotwise_workflows.recommend.recommendation import recommend
 from slotwise_workflows.recommend.thresholds import Thresholds
-from slotwise_workflows.result import (
-    Diagnosis,
-    Estimate,
-    PolicyFigures,
-    Provenance,
-    Reason,
-    Result,
-)
+from slotwise_workflows.record import Estimate
+from slotwise_workflows.result import Diagnosis, PolicyFigures, Provenance, Reason, Result
 from slotwise_workflows.study import Study, study
+from slotwise_workflows.sweep.evaluate import Done
+from slotwise_workflows.sweep.table import figures_of
 from slotwise_workflows.traffic.model import Traffic
 
 MOST_MODELS = 20
 POLICIES = ("serial", "static", BATCH_AT_ONCE, "continuous")
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosed:
+    """An answer, and the sweep behind it.
+
+    Attributes:
+        result: The answer with its evidence.
+        swept: The points of the small sweep whose figures `result` shows; empty without one.
+    """
+
+    result: Result
+    swept: tuple[Done, ...]
 
 
 def diagnose(
@@ -52,7 +61,7 @@ def diagnose(
     thresholds: Thresholds,
     provenance: Provenance,
     on_progress: Callable[[int, int], None] = lambda _done, _total: None,
-) -> Result:
+) -> Diagnosed:
     """Answers for every model of a log, and for the log as a whole.
 
     Args:
@@ -66,22 +75,23 @@ def diagnose(
     """
     parts = _by_model(traffic)
     studied = parts[:MOST_MODELS]
-    diagnoses = []
+    diagnoses, sweeps = [], []
     for done, (model, part) in enumerate(studied):
         on_progress(done, len(studied))
-        diagnoses.append(
-            diagnose_model(
-                part,
-                given,
-                model=model,
-                token_share=_tokens(part) / _tokens(traffic),
-                thresholds=thresholds,
-                seed=seed,
-            )
+        diagnosis, swept = _diagnose_model(
+            part,
+            given,
+            model=model,
+            token_share=_tokens(part) / _tokens(traffic),
+            thresholds=thresholds,
+            seed=seed,
         )
+        diagnoses.append(diagnosis)
+        sweeps.append(swept)
     on_progress(len(studied), len(studied))
-    whole = diagnoses[0] if len(parts) == 1 else _summary(diagnoses, traffic)
-    return Result(
+    leading = 0 if len(parts) == 1 else _leading(diagnoses)
+    whole = diagnoses[0] if len(parts) == 1 else _summary(diagnoses, leading, traffic)
+    result = Result(
         **{field: getattr(whole, field) for field in Diagnosis.model_fields},
         name=name,
         traffic=inspect(traffic, seed),
@@ -90,9 +100,10 @@ def diagnose(
         thresholds=thresholds.model_dump(),
         provenance=provenance,
     )
+    return Diagnosed(result, sweeps[leading])
 
 
-def diagnose_model(
+def _diagnose_model(
     traffic: Traffic,
     given: Given,
     *,
@@ -100,8 +111,8 @@ def diagnose_model(
     token_share: float,
     thresholds: Thresholds,
     seed: int,
-) -> Diagnosis:
-    """Answers for the traffic of one model.
+) -> tuple[Diagnosis, tuple[Done, ...]]:
+    """Answers for the traffic of one model, with the points of its small sweep.
 
     Args:
         traffic: Its requests, at least one.
@@ -113,7 +124,7 @@ def diagnose_model(
     """
     studied = study(traffic, given, thresholds, seed)
     advice = recommend(studied.evidence, thresholds)
-    return Diagnosis(
+    diagnosis = Diagnosis(
         model=model,
         requests=len(traffic),
         token_share=token_share,
@@ -128,6 +139,7 @@ def diagnose_model(
         money=_money(studied, given),
         **_figures(studied, np.random.default_rng(seed)),
     )
+    return diagnosis, () if studied.swept is None else studied.swept.done
 
 
 def _by_model(traffic: Traffic) -> list[tuple[str | None, Traffic]]:
@@ -179,6 +191,9 @@ def _figures(studied: Study, rng: np.random.Generator) -> dict[str, Any]:
         if load is None
         else {"latency_ratio": load.latency_ratio, **load.replications},
         "what_if": what_if(job, replayed, server, None if load is None else load.rate_per_s),
+        "sweep": None
+        if studied.swept is None
+        else figures_of(studied.swept.scenario, studied.swept.done),
         "output_tokens": evidence.lengths,
         "prompt_tokens": prompt_figures(studied.traffic),
         "histogram": histogram(tokens),
@@ -219,17 +234,22 @@ def _money(studied: Study, given: Given) -> dict[str, float | str]:
     }
 
 
-def _summary(diagnoses: Sequence[Diagnosis], traffic: Traffic) -> Diagnosis:
-    """The verdict that most of the tokens get, told by the largest model that gets it.
-
-    Figures and pictures are that model's; the gain is the token-weighted mean of the models', since
-    pooling lengths of different models can make variation out of none.
-    """
+def _leading(diagnoses: Sequence[Diagnosis]) -> int:
+    """The place of the largest model with the verdict that most of the tokens get."""
     weight: dict[str, float] = {}
     for own in diagnoses:
         weight[own.verdict] = weight.get(own.verdict, 0.0) + own.token_share
     verdict = max(weight, key=lambda name: weight[name])
-    leading = next(own for own in diagnoses if own.verdict == verdict)
+    return next(place for place, own in enumerate(diagnoses) if own.verdict == verdict)
+
+
+def _summary(diagnoses: Sequence[Diagnosis], place: int, traffic: Traffic) -> Diagnosis:
+    """The verdict that most of the tokens get, told by the leading model.
+
+    Figures and pictures are that model's; the gain is the token-weighted mean of the models', since
+    pooling lengths of different models can make variation out of none.
+    """
+    leading = diagnoses[place]
     gain = _weighted_gain(diagnoses)
     tokens = traffic.table["gen_ai.usage.output_tokens"].to_numpy().astype(np.int64)
     apart = Reason(

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:  # they bring NumPy, which a command's options should not wait for
-    from slotwise_sim.memory import Memory
+    from slotwise_sim import Balancer, Memory
     from slotwise_sim.policies import Continuous, Release
     from slotwise_workflows.costs import StatedCost
 
 # What can be, for options, workload files and a host's inputs alike.
 MOST_SLOTS = 100_000
 MOST_REPLICAS = 100_000
+MOST_USERS = 1_000_000
 MOST_MS_PER_TOKEN = 60_000.0
 MOST_DELAY_MS = 86_400_000.0  # a day; what waits longer waits for a full batch
 MOST_OBJECTIVE_S = 1e6
@@ -30,6 +31,7 @@ class Given:
         serving: Who runs the server.
         mode: Whether users wait for answers, or a job is to be finished.
         replicas: Servers of this kind behind one balancer.
+        balancer: How it spreads requests over them.
         slots: Requests one server can run at once.
         ms_per_token: Milliseconds one output token takes, whatever else runs.
         max_delay_ms: How long today's server lets a short batch wait.
@@ -51,6 +53,7 @@ class Given:
     serving: Serving | None = None
     mode: Mode | None = None
     replicas: int | None = None
+    balancer: Balancer = "round_robin"
     slots: int | None = None
     ms_per_token: float | None = None
     max_delay_ms: float | None = None

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+from slotwise_sim import PerToken
+from slotwise_workflows.costs import CostRecord
 from slotwise_workflows.diagnose import diagnose
 from slotwise_workflows.events import Artifact, OnEvent, Progress, StepFinished, StepStarted, ignore
 from slotwise_workflows.files import staged
@@ -19,7 +21,14 @@ from slotwise_workflows.provenance import provenance
 from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.report import FORMATS, Branding, write_report
 from slotwise_workflows.result import Result
-from slotwise_workflows.run_directory import write_result, write_traffic
+from slotwise_workflows.run_directory import (
+    LIMITS,
+    SWEEP,
+    write_result,
+    write_sweep,
+    write_traffic,
+)
+from slotwise_workflows.small_sweep import COST
 from slotwise_workflows.traffic import ReadOptions, Traffic, read_traffic
 
 
@@ -70,7 +79,7 @@ def run_diagnose(
             traffic = read_traffic(logs, read_options, on_progress=_progress("read", on_event))
 
     with _step("diagnose", on_event):
-        result = diagnose(
+        diagnosed = diagnose(
             traffic,
             given,
             name=name,
@@ -79,19 +88,38 @@ def run_diagnose(
             provenance=provenance(files=traffic.files, command=command, config=config, seed=seed),
             on_progress=_progress("diagnose", on_event),
         )
+    result = diagnosed.result
 
     with _step("report", on_event):
         with staged(output_dir) as stage:
             written = [
                 *write_traffic(traffic, stage),
                 *write_report(result, stage, language=language, formats=formats, branding=branding),
+                *write_sweep(diagnosed.swept, {COST: _swept_cost(result)}, stage),
                 *write_result(result, stage),
             ]
-        for name in set(FORMATS) - set(formats):  # of an earlier run: not of this result
-            (output_dir / f"report.{name}").unlink(missing_ok=True)
+        for name in {*(f"report.{own}" for own in FORMATS), SWEEP, LIMITS} - {
+            path.name for path in written
+        }:
+            (output_dir / name).unlink(missing_ok=True)  # of an earlier run: not of this result
         for path in written:
             on_event(Artifact("report", output_dir / path.relative_to(stage)))
     return result
+
+
+def _swept_cost(result: Result) -> CostRecord:
+    """What the small sweep was replayed at; a fixed time per token may be an assumption."""
+    if result.cost is not None:
+        return result.cost
+    [fact] = [fact for fact in result.facts if fact.name == "ms_per_token"]
+    return CostRecord(
+        kind="ms_per_token",
+        name="",
+        source=fact.source,
+        quality=fact.basis,
+        kv_tokens=None,
+        values=PerToken(float(fact.value or 0)),
+    )
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import numpy as np
 
 from slotwise_sim import Memory, NeverFitsError, Workload
 from slotwise_sim.memory import check_fits
-from slotwise_workflows.config import WorkloadFile, to_logs, to_memory, to_read_options, where
+from slotwise_workflows.config import WorkloadFile, to_logs, to_read_options, where
 from slotwise_workflows.errors import ConfigError, InputError
 from slotwise_workflows.traffic.model import Traffic
 
@@ -30,12 +30,17 @@ def input_files(workload_file: WorkloadFile) -> tuple[Path, ...]:
 
 
 def build_workload(
-    workload_file: WorkloadFile, *, seed: int = 0, on_progress: OnProgress | None = None
+    workload_file: WorkloadFile,
+    memory: Memory | None,
+    *,
+    seed: int = 0,
+    on_progress: OnProgress | None = None,
 ) -> tuple[Workload, list[str]]:
-    """The requests that a workload file describes, read or drawn; each fits the file's memory.
+    """The requests that a workload file describes, read or drawn; each fits the memory.
 
     Args:
         workload_file: The workload.
+        memory: KV memory of one server, where any of the costs is one that it can limit.
         seed: Of the draws of synthetic traffic.
         on_progress: Hears how many bytes of how many are read.
 
@@ -51,7 +56,7 @@ def build_workload(
         from slotwise_workflows.synthetic import draw
 
         drawn = draw(synthetic, np.random.default_rng(seed))
-        return drawn, _about_memory(drawn, workload_file)
+        return drawn, _about_memory(drawn, memory, workload_file)
     if log is None:
         raise ConfigError("traffic names neither log nor synthetic")
     from slotwise_workflows.traffic import read_traffic
@@ -67,7 +72,7 @@ def build_workload(
             hint="Use origin: first",
         )
     workload = _arrays(traffic, workload_file)
-    about_memory = _about_memory(workload, workload_file, traffic)
+    about_memory = _about_memory(workload, memory, workload_file, traffic)
     notes = [
         f"{count} {'row' if count == 1 else 'rows'} left out: {reason}"
         for reason, count in traffic.excluded.items()
@@ -113,14 +118,16 @@ def _arrays(traffic: Traffic, workload_file: WorkloadFile) -> Workload:
 
 
 def _about_memory(
-    workload: Workload, workload_file: WorkloadFile, traffic: Traffic | None = None
+    workload: Workload,
+    memory: Memory | None,
+    workload_file: WorkloadFile,
+    traffic: Traffic | None = None,
 ) -> list[str]:
-    """What the file's memory makes of the requests, where it limits any of the policies.
+    """What the memory makes of the requests, where it limits any of the policies.
 
     Raises:
         InputError: As `check_memory`.
     """
-    memory = to_memory(workload_file)
     if memory is None or all(policy.continuous is None for policy in workload_file.policies):
         return []
     check_memory(workload, memory, traffic, place=where(workload_file, "server.memory"))

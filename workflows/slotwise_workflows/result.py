@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from slotwise_sim.attribution import Attribution
 from slotwise_sim.memory import Memory
 from slotwise_workflows.costs import CostRecord
+from slotwise_workflows.record import Estimate, Record
+from slotwise_workflows.sweep.record import SweepFigures
 
 SCHEMA: Literal["slotwise/result/v1"] = "slotwise/result/v1"
 INSPECTION_SCHEMA: Literal["slotwise/inspection/v1"] = "slotwise/inspection/v1"
@@ -23,20 +25,6 @@ Verdict = Literal[
 ]
 Confidence = Literal["high", "medium", "low"]
 Source = Literal["measured", "simulated", "given", "estimated", "assumed"]
-
-
-class Record(BaseModel):
-    """A frozen value that refuses keys it does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Estimate(Record):
-    """A figure with its 95 % interval."""
-
-    estimate: float
-    low: float
-    high: float
 
 
 class LengthFigures(Record):
@@ -156,7 +144,7 @@ class Reason(Record):
     """Why: a code that the catalogues know, with the numbers its sentence needs."""
 
     code: str
-    numbers: dict[str, float | int | str | None] = {}
+    numbers: dict[str, float | int | str | None] = Field(default={})
 
 
 class Fact(Record):
@@ -278,6 +266,11 @@ class Diagnosis(Record):
         "makespan_ratio, idle_share.POLICY, latency_p95_s.POLICY; empty where not claimed",
     )
     what_if: list[WhatIf]
+    sweep: SweepFigures | None = Field(
+        default=None,
+        description="a small sweep around today's setting, on resampled traffic: other slots and "
+        "loads, and from which load and variation the change pays; null where no batch is filled",
+    )
     facts: list[Fact]
     output_tokens: LengthFigures
     prompt_tokens: LengthFigures | None

@@ -1,8 +1,8 @@
-"""Keeps the published schemas of `result.json` and `calibration.json` equal to their models.
+"""Keeps the published schemas of the JSON files equal to their models.
 
-``python -m slotwise_workflows.schemas`` writes them again after a change of `result.py` or of
-`calibrate/file.py`; a test fails while one differs. Works in a checkout only: an installed slotwise
-never changes its own files.
+``python -m slotwise_workflows.schemas`` writes them again after a change of `result.py`,
+`sweep/record.py` or `calibrate/file.py`; a test fails while one differs. Works in a checkout only:
+an installed slotwise never changes its own files.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from slotwise_workflows.calibrate.file import CalibrationFile
-from slotwise_workflows.resources import CALIBRATION_SCHEMA, RESULT_SCHEMA
+from slotwise_workflows.resources import CALIBRATION_SCHEMA, RESULT_SCHEMA, SWEEP_SCHEMA
 from slotwise_workflows.result import Result
+from slotwise_workflows.sweep.record import SweepReport
 
 
 def result_schema() -> str:
@@ -25,6 +26,11 @@ def result_schema() -> str:
 def calibration_schema() -> str:
     """The JSON Schema of `calibration.json`, as the text of its file."""
     return _schema(CalibrationFile, "urn:slotwise:calibration:v1")
+
+
+def sweep_schema() -> str:
+    """The JSON Schema of `sweep.json`, as the text of its file."""
+    return _schema(SweepReport, "urn:slotwise:sweep:v1")
 
 
 def _schema(model: type[BaseModel], name: str) -> str:
@@ -42,6 +48,7 @@ def main() -> None:
     for path, text in (
         (RESULT_SCHEMA, result_schema()),
         (CALIBRATION_SCHEMA, calibration_schema()),
+        (SWEEP_SCHEMA, sweep_schema()),
     ):
         (top / path).write_text(text, encoding="utf-8", newline="\n")
 

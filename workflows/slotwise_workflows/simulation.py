@@ -36,6 +36,7 @@ from slotwise_workflows.config import (
     to_policies,
     to_prediction_errors,
     to_server,
+    to_users,
     unlimited_memory,
     where,
     without_effect,
@@ -43,8 +44,9 @@ from slotwise_workflows.config import (
 from slotwise_workflows.costs import CostRecord
 from slotwise_workflows.errors import ConfigError
 from slotwise_workflows.files import replacing
+from slotwise_workflows.record import Record
 from slotwise_workflows.requests import build_workload
-from slotwise_workflows.result import PolicyFigures, Record
+from slotwise_workflows.result import PolicyFigures
 
 SIMULATION_SCHEMA: Literal["slotwise/simulation/v1"] = "slotwise/simulation/v1"
 CSV_COLUMNS = (
@@ -119,15 +121,16 @@ def simulate_file(
         InputError: The log cannot be used.
     """
     # First what is quick to find wrong, then the log, which may be large.
-    slots, replicas = to_server(workload_file)
+    slots, replicas, balancer = to_server(workload_file)
     stated, memory = to_cost(workload_file), to_memory(workload_file)
     policies = to_policies(workload_file)
-    workload, notes = build_workload(workload_file, seed=seed)
+    workload, notes = build_workload(workload_file, memory, seed=seed)
     errors = to_prediction_errors(workload_file)
     seen = {
         key: workload if key not in errors else with_predictions(workload, errors[key], seed)
         for key in policies
     }
+    users = to_users(workload_file, len(workload), seed=seed)
     cost = stated.cost
     compared = _first_of_either(policies) if isinstance(cost, Step) else None
     replays = len(policies) + (compared is not None)
@@ -139,6 +142,8 @@ def simulate_file(
             cost,
             slots=slots,
             replicas=replicas,
+            balancer=balancer,
+            users=users,
             memory=memory,
             on_progress=_of_all(on_progress, len(outcomes), replays, len(workload)),
         )

@@ -22,9 +22,10 @@ from slotwise_workflows.measure.prefixes import repeated_prefix_share
 from slotwise_workflows.measure.segments import segmentations
 from slotwise_workflows.recommend.evidence import Evidence
 from slotwise_workflows.recommend.thresholds import Thresholds
+from slotwise_workflows.record import Estimate
 from slotwise_workflows.requests import beyond_caps, check_memory
-from slotwise_workflows.result import Estimate
 from slotwise_workflows.simulation import measure
+from slotwise_workflows.small_sweep import Swept, small_sweep
 from slotwise_workflows.traffic.model import Traffic
 
 # A replay that is so many times slower than the log is not of the same server; nor is one that is
@@ -46,6 +47,7 @@ class Study:
             replayed.
         idle: Idle share of the slots under full load, by policy; empty where no batch is filled.
         evidence: What the verdict rests on.
+        swept: A small sweep around the server; None where no batch is filled.
     """
 
     traffic: Traffic
@@ -54,6 +56,7 @@ class Study:
     replayed: Workload
     idle: Mapping[str, Estimate]
     evidence: Evidence
+    swept: Swept | None
 
 
 def study(traffic: Traffic, given: Given, thresholds: Thresholds, seed: int) -> Study:
@@ -102,6 +105,16 @@ def study(traffic: Traffic, given: Given, thresholds: Thresholds, seed: int) -> 
         replayed=replayed,
         idle={} if found is None else found.idle,
         evidence=evidence,
+        swept=None
+        if found is None
+        else small_sweep(
+            replayed,
+            server,
+            timed=load is not None,
+            objectives=objectives,
+            thresholds=thresholds,
+            seed=seed,
+        ),
     )
 
 

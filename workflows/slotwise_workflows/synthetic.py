@@ -6,7 +6,7 @@ import numpy as np
 
 from slotwise_sim import synthetic as made
 from slotwise_sim.workload import Floats, Ints, Workload
-from slotwise_workflows.config.model import Arrivals, Lengths, SimpleLengths, Synthetic
+from slotwise_workflows.config.sections.traffic import Arrivals, Lengths, SimpleLengths, Synthetic
 from slotwise_workflows.errors import ConfigError
 from slotwise_workflows.traffic.model import Traffic, made_traffic
 

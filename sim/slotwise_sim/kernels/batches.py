@@ -72,7 +72,7 @@ def _serve_all(
         while stop < most and requests[queues[stop]].arrival_s <= begin_s:
             stop += 1
         heads[chosen] = stop
-        free_s = _serve(requests, cost, queues[first:stop], begin_s, pad, heap)
+        free_s = serve_batch(requests, cost, queues[first:stop], begin_s, pad, heap)
         control[DONE] += stop - first
 
 
@@ -90,7 +90,7 @@ def _ready_s(
 
 
 @inlined
-def _serve(
+def serve_batch(
     requests: Records,
     cost: Records,
     members: Ints,

@@ -13,96 +13,22 @@ size.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Protocol
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from slotwise_sim.compiled import compiled, inlined
 from slotwise_sim.kernels.control import DONE, STOP
-from slotwise_sim.kernels.heap import HEAP, join, leave
+from slotwise_sim.kernels.heap import join, leave
 from slotwise_sim.kernels.records import Records
+from slotwise_sim.kernels.server import (
+    ENDLESS,
+    MIXED,
+    PAGED,
+    SEPARATE,
+    Rules,
+    State,
+    idle_servers,
+)
 from slotwise_sim.workload import Ints
-
-PAGED, RESERVED = 0, 1
-MIXED, SEPARATE = 0, 1
-ENDLESS = 1 << 62
-
-
-class Rules(Protocol):
-    """How the server admits and prefills: the fields of a record of `RULES`.
-
-    Attributes:
-        prefill: MIXED or SEPARATE.
-        max_batched: Most tokens of an iteration; ENDLESS without a limit.
-        reserve: PAGED or RESERVED; a server without a limit has nothing reserved.
-        capacity: Blocks (PAGED) or tokens (RESERVED).
-        block: Tokens of a block; 1 unless PAGED.
-    """
-
-    prefill: int
-    max_batched: int
-    reserve: int
-    capacity: int
-    block: int
-
-
-RULES = np.dtype([(name, np.int64) for name in Rules.__annotations__])
-
-
-class State(Protocol):
-    """The server between two iterations: the fields of a record of `STATE`.
-
-    Attributes:
-        now: Seconds.
-        rounds: Decode iterations so far.
-        upcoming: The first request that has never been admitted.
-        free: Memory that nobody holds.
-        vacancies: Slots that nobody holds.
-        admissions: Requests admitted so far, a second time included.
-        first: Where the line of prompts to be prefilled begins in its ring.
-        waiting: Prompts in that line.
-        prefilled: Tokens of the first of them that are prefilled; -1 before its first chunk.
-        decoding: Sequences that decode.
-        held: Tokens they hold in the next iteration.
-        returns: Preempted requests that wait to be admitted again.
-        preemptions: Preemptions so far.
-    """
-
-    now: float
-    rounds: int
-    upcoming: int
-    free: int
-    vacancies: int
-    admissions: int
-    first: int
-    waiting: int
-    prefilled: int
-    decoding: int
-    held: int
-    returns: int
-    preemptions: int
-
-
-STATE = np.dtype(
-    [
-        (name, np.float64 if kind == "float" else np.int64)
-        for name, kind in State.__annotations__.items()
-    ]
-)
-
-
-SLOT = np.dtype(
-    [
-        ("row", np.int64),  # of the request that holds this slot
-        ("admission", np.int64),  # of that request; ascends with every admission
-        ("vacant", np.int64),  # a stack of slots
-        ("waiting", np.int64),  # a ring of slots whose prompts are to be prefilled
-        *HEAP,  # of the rounds after which the decoding sequences end, and their slots
-        ("returned", np.int64),  # a stack of preempted requests, the head of the queue on top
-        ("returned_s", np.float64),  # and when they were preempted
-    ]
-)
-"""What there is once a slot; from ``vacant`` on, a place in a list and not a slot's own."""
 
 
 class Prefill(NamedTuple):
@@ -126,16 +52,7 @@ class Prefill(NamedTuple):
 
 
 def continuous_iterations(
-    requests: Records,
-    cost: Records,
-    slots: int,
-    control: Ints,
-    *,
-    prefill: int,
-    max_batched: int,
-    reserve: int,
-    capacity: int,
-    block: int,
+    requests: Records, cost: Records, rules: Records, slots: int, control: Ints
 ) -> int:
     """Serves requests in order of arrival.
 
@@ -144,25 +61,16 @@ def continuous_iterations(
     Args:
         requests: Of one server, in order of arrival, shape (n,), dtype `REFILLING`.
         cost: What iterations take, shape (slots + 1,), dtype `slotwise_sim.costs.ITERATION`.
+        rules: Of the server, shape (1,), dtype `RULES`.
         slots: 1 <= slots <= n + 1.
         control: DONE is written, STOP is read.
-        prefill: See `Rules`, like all below.
-        max_batched: Tokens.
-        reserve: Kind of memory.
-        capacity: Blocks or tokens.
-        block: Tokens.
 
     Returns:
         How often a request was preempted.
     """
-    rules = np.array([(prefill, max_batched, reserve, capacity, block)], RULES)
-    state = np.zeros(1, STATE)
-    state["free"], state["vacancies"], state["prefilled"] = capacity, slots, -1
-    places = np.zeros(slots, SLOT)
-    places["vacant"] = np.arange(slots)[::-1]
-    crossings = np.zeros(block, np.int64)
-    _serve(requests, cost, rules[0], state[0], places, crossings, control)
-    return int(state["preemptions"][0])
+    states, places, crossings = idle_servers(rules, slots, 1)
+    _serve(requests, cost, rules[0], states[0], places[0], crossings[0], control)
+    return int(states["preemptions"][0])
 
 
 @compiled
@@ -176,26 +84,14 @@ def _serve(
     control: Ints,
 ) -> None:
     while control[DONE] < len(requests) and control[STOP] == 0:
-        admits_arrivals = _admit(requests, rules, state, slots)
+        admits_arrivals = admit(requests, rules, state, slots, None)
         if state.waiting + state.decoding == 0:
             state.now = requests[state.upcoming].arrival_s
             continue
-        preempted = _preempt(requests, rules, state, slots, crossings)
-        batch = 0 if _only_prefills(rules, state) else state.decoding
-        prefill = _plan_prefill(requests, rules, state, slots, batch)
-
-        # The duration of m iterations that are all alike: linear m + quadratic m^2.
-        own = cost[batch]
-        growth = own.kv_token_s * batch / 2
-        held = state.held if batch > 0 else 0
-        linear = (
-            own.base_s
-            + (own.kv_token_s * held - growth)
-            + own.prefill_token_s * (prefill.tokens + prefill.chunk)
-            + own.prefill_token2_s * (prefill.squares + 2.0 * prefill.begun * prefill.chunk)
-        )
-        quadratic = growth + own.prefill_token2_s * prefill.chunk * prefill.chunk
-
+        preempted = preempt(requests, rules, state, slots, crossings)
+        batch = 0 if only_prefills(rules, state) else state.decoding
+        prefill = plan_prefill(requests, rules, state, slots, batch)
+        linear, quadratic = lasts(cost[batch], state, batch, prefill)
         steps = 1
         if prefill.completed == 0 and not preempted:
             steps = _alike(rules, state, slots, crossings, batch, prefill)
@@ -203,17 +99,25 @@ def _serve(
                 next_s = requests[state.upcoming].arrival_s
                 steps = _steps_until(next_s, state.now, linear, quadratic, steps)
         state.now += linear * steps + quadratic * steps * steps
-
         if batch > 0:
-            _decode(requests, rules, state, slots, crossings, steps, control)
-        _yield_tokens(requests, rules, state, slots, crossings, prefill.completed, control)
+            decode(requests, rules, state, slots, crossings, steps, control)
+        yield_tokens(requests, rules, state, slots, crossings, prefill.completed, control)
         if prefill.chunk > 0:
             state.prefilled = prefill.begun + prefill.chunk * steps
 
 
 @inlined
-def _admit(requests: Records, rules: Rules, state: State, slots: Records) -> bool:
+def admit(
+    requests: Records, rules: Rules, state: State, slots: Records, following: Ints | None
+) -> bool:
     """Admits who waits, in order, while a slot and memory are free.
+
+    Args:
+        requests: In order of arrival, unless ``following`` is there.
+        rules: Of the server.
+        state: Of the server.
+        slots: Of the server.
+        following: The row that stands in line behind each; None where that is the next one.
 
     Returns:
         Whether a request that arrives would be admitted at once.
@@ -237,7 +141,7 @@ def _admit(requests: Records, rules: Rules, state: State, slots: Records) -> boo
             state.returns -= 1
             requests[row].preempted_s += state.now - slots[state.returns].returned_s
         else:
-            state.upcoming += 1
+            state.upcoming = row + 1 if following is None else following[row]
             requests[row].start_s = state.now
         state.vacancies -= 1
         slot = slots[state.vacancies].vacant
@@ -250,11 +154,9 @@ def _admit(requests: Records, rules: Rules, state: State, slots: Records) -> boo
 
 
 @inlined
-def _preempt(
-    requests: Records, rules: Rules, state: State, slots: Records, crossings: Ints
-) -> bool:
+def preempt(requests: Records, rules: Rules, state: State, slots: Records, crossings: Ints) -> bool:
     """Preempts the most recently admitted until the next iteration's new blocks are free."""
-    if rules.reserve != PAGED or _only_prefills(rules, state):
+    if rules.reserve != PAGED or only_prefills(rules, state):
         return False
     before = state.preemptions
     while crossings[state.rounds % rules.block] > state.free:
@@ -285,7 +187,7 @@ def _preempt(
 
 
 @inlined
-def _plan_prefill(
+def plan_prefill(
     requests: Records, rules: Rules, state: State, slots: Records, batch: int
 ) -> Prefill:
     """What fits beside the decoding sequences, from the first in line."""
@@ -303,6 +205,20 @@ def _plan_prefill(
         tokens += left
         squares += float(whole) * whole - float(begun) * begun
     return Prefill(completed, tokens, squares, 0, 0, 0)
+
+
+@inlined
+def lasts(own: Any, state: State, batch: int, prefill: Prefill) -> tuple[float, float]:
+    """The duration of m iterations that are all alike: linear m + quadratic m^2."""
+    growth = own.kv_token_s * batch / 2
+    held = state.held if batch > 0 else 0
+    linear = (
+        own.base_s
+        + (own.kv_token_s * held - growth)
+        + own.prefill_token_s * (prefill.tokens + prefill.chunk)
+        + own.prefill_token2_s * (prefill.squares + 2.0 * prefill.begun * prefill.chunk)
+    )
+    return linear, growth + own.prefill_token2_s * prefill.chunk * prefill.chunk
 
 
 @inlined
@@ -343,7 +259,27 @@ def _steps_until(arrival_s: float, now: float, linear: float, quadratic: float, 
 
 
 @inlined
-def _decode(
+def _execute(
+    requests: Records,
+    rules: Rules,
+    state: State,
+    slots: Records,
+    crossings: Ints,
+    batch: int,
+    prefill: Any,
+    steps: int,
+    control: Ints,
+) -> None:
+    """So many alike iterations end at this instant."""
+    if batch > 0:
+        decode(requests, rules, state, slots, crossings, steps, control)
+    yield_tokens(requests, rules, state, slots, crossings, prefill.completed, control)
+    if prefill.chunk > 0:
+        state.prefilled = prefill.begun + prefill.chunk * steps
+
+
+@inlined
+def decode(
     requests: Records,
     rules: Rules,
     state: State,
@@ -366,7 +302,7 @@ def _decode(
 
 
 @inlined
-def _yield_tokens(
+def yield_tokens(
     requests: Records,
     rules: Rules,
     state: State,
@@ -419,7 +355,7 @@ def _forget(request: Any, generated: int, rules: Rules, state: State, crossings:
 
 
 @inlined
-def _only_prefills(rules: Rules, state: State) -> bool:
+def only_prefills(rules: Rules, state: State) -> bool:
     """Whether nothing decodes in the next iteration."""
     return state.decoding == 0 or (rules.prefill == SEPARATE and state.waiting > 0)
 

@@ -23,15 +23,27 @@ _REQUEST = [
     ("own_end_s", np.float64),
 ]
 
-BATCHED = np.dtype([*_REQUEST, ("held_until_s", np.float64)])
+_HELD = ("held_until_s", np.float64)
+_REFILLING = [
+    ("preempted_s", np.float64),  # seconds
+    ("generated", np.int32),  # tokens before the last preemption
+    ("reserved", np.int64),  # memory held for life; 0 where memory is not reserved
+]
+
+BATCHED = np.dtype([*_REQUEST, _HELD])
 """A request that is served in a batch."""
 
-REFILLING = np.dtype(
+REFILLING = np.dtype([*_REQUEST, *_REFILLING])
+"""A request that is served as soon as a slot is free."""
+
+COUPLED = np.dtype(
     [
         *_REQUEST,
-        ("preempted_s", np.float64),  # seconds
-        ("generated", np.int32),  # tokens before the last preemption
-        ("reserved", np.int64),  # memory held for life; 0 where memory is not reserved
+        _HELD,
+        *_REFILLING,
+        ("think_s", np.float64),  # from the answer that lets it be sent to its arrival
+        ("bin", np.int64),  # the line it joins at its server
+        ("server", np.int64),  # written by the loop, as arrival_s is
     ]
 )
-"""A request that is served as soon as a slot is free."""
+"""A request whose arrival or whose server hangs on other requests; served either way."""

@@ -74,7 +74,7 @@ def ask() -> Ask:
         )
         result = diagnose(
             traffic, given, name="made", seed=seed, thresholds=Thresholds(), provenance=nowhere
-        )
+        ).result
         for diagnosis in (result, *result.models):
             assert_sentences_are_complete(diagnosis)
         return result

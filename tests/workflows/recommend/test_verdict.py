@@ -20,7 +20,8 @@ from slotwise_workflows.recommend.evidence import Evidence
 from slotwise_workflows.recommend.recommendation import recommend
 from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.recommend.verdict import decide
-from slotwise_workflows.result import Estimate, LengthFigures, Source
+from slotwise_workflows.record import Estimate
+from slotwise_workflows.result import LengthFigures, Source
 
 T = Thresholds()
 

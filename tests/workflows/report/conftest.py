@@ -65,6 +65,43 @@ def _what_if(slots: int, load: float) -> dict[str, Any]:
     }
 
 
+def _limit(policy: str, cv: float | None, gain: float, load: float | None) -> dict[str, Any]:
+    """What was searched; under the baseline nothing is worth having in its own place."""
+    own = policy == "continuous"
+    return {
+        "cost": "stated",
+        "slots": 8,
+        "replicas": 1,
+        "balancer": "round_robin",
+        "length_cv": cv,
+        "policy": policy,
+        "replications": 5,
+        "gain": _estimate(gain if own else 1.0, 0.1 if own else 0.0),
+        "capacity_load": _estimate(1.5 * gain if own else 1.5),
+        "capacity_per_s": _estimate(4.73 if own else 2.29),
+        "servers_needed": _estimate(1.0 if own else 2.4, 0.0 if own else 0.4),
+        "break_even_load": _estimate(load, 0.05) if own and load is not None else None,
+        "break_even_cv": _estimate(0.11, 0.02) if own and cv is None else None,
+    }
+
+
+def _sweep() -> dict[str, Any]:
+    """A small sweep: worth it from 0.6 times today's load, for waiting alone at equal lengths."""
+    edges = ((None, 2.07, 0.6), (0.0, 1.0, 1.4), (0.5, 1.6, 0.8), (1.0, 2.4, 0.5), (2.0, 3.9, None))
+    return {
+        "objectives": {},
+        "thresholds": {"gain_adopt": 1.2, "waiting_adopt": 0.2},
+        "baseline": "dynamic",
+        "here": {"requests": 1940, "length_cv": 0.77, "rate_per_s": 0.31},
+        "rows": [],
+        "limits": [
+            _limit(policy, cv, gain, load)
+            for cv, gain, load in edges
+            for policy in ("dynamic", "continuous")
+        ],
+    }
+
+
 def _bar(slot: int, start: float, own: float, held: float) -> dict[str, Any]:
     return {"slot": slot, "start_s": start, "own_end_s": own, "held_until_s": held}
 
@@ -118,6 +155,7 @@ def _base() -> dict[str, Any]:
         "utilisation": {"dynamic": 0.61, "continuous": 0.29},
         "intervals": {"latency_ratio": _estimate(1.93)},
         "what_if": [_what_if(s, load) for s in (4, 8, 16) for load in (0.5, 1.0, 2.0)],
+        "sweep": _sweep(),
         "facts": [
             {
                 "name": "serving",
@@ -294,6 +332,7 @@ def _tiny() -> dict[str, Any]:
         "policies": {},
         "capacity_per_s": {},
         "what_if": [],
+        "sweep": None,
         "output_tokens": lengths,
         "prompt_tokens": None,
         "histogram": {"start": 211.0, "width": 1.0, "counts": [1]},
@@ -314,8 +353,8 @@ def _several_models() -> dict[str, Any]:
     base = _base()
     fields = [
         "requests token_share verdict confidence reasons limits actions alternatives flip gain",
-        "drift waiting gain_bound idle_share idle_at_full policies what_if facts output_tokens",
-        "prompt_tokens histogram arrivals timeline slots slots_is_range ms_per_token",
+        "drift waiting gain_bound idle_share idle_at_full policies what_if sweep facts",
+        "output_tokens prompt_tokens histogram arrivals timeline slots slots_is_range ms_per_token",
     ]
     own = {name: base[name] for name in " ".join(fields).split()}
     even = _verdict("no_gain", "even_lengths", {"gain_high": 1.05})

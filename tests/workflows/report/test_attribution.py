@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
+from slotwise_workflows.record import Estimate
 from slotwise_workflows.report import charts, load_words, render_report
 from slotwise_workflows.report.after_test import command_of_then
 from slotwise_workflows.report.sections.attribution import one_line
 from slotwise_workflows.report.words import Language
-from slotwise_workflows.result import Estimate, Fact, Result
+from slotwise_workflows.result import Fact, Result
 
 Make = Callable[..., Result]
 

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from slotwise_workflows.record import Estimate
 from slotwise_workflows.report import charts
-from slotwise_workflows.result import Estimate
 
 LABELS = {key: key for key in ("axis", "y", "bound", "order", "here", "even")}
 

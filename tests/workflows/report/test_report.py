@@ -155,7 +155,7 @@ def test_the_page_is_one_file_that_asks_for_nothing(any_document: Document) -> N
     outside = html.replace('xmlns="http://www.w3.org/2000/svg"', "")
     assert not re.search(r"(?:href|src|url\(|@import)[^>]{0,5}https?:", outside)
     for target in re.findall(r"url\(([^)]*)\)", html):
-        assert target == "#held"
+        assert target in {"#held", "#plane-hatch"}
     assert len(html.encode()) < 500_000
 
 
@@ -288,7 +288,7 @@ def test_no_number_of_another_model_or_of_the_pool_stands_unlabelled(
 
         fields = "requests limits reasons actions flip gain waiting gain_bound policies what_if"
         names = [*fields.split(), "capacity_per_s", "output_tokens", "prompt_tokens", "arrivals"]
-        names += ["utilisation", "idle_share", "intervals", "facts"]
+        names += ["utilisation", "idle_share", "intervals", "facts", "sweep"]
         return own | {name: replaced(own[name], name) for name in names}
 
     apart = made["reasons"][-1]
@@ -471,3 +471,24 @@ def test_a_reason_of_another_version_is_told_in_one_line(
 )
 def test_markdown_is_escaped(text: str, escaped: str) -> None:
     assert markdown_text(text) == escaped
+
+
+def test_the_client_stands_in_the_plane_of_load_and_variation(
+    make_result: Callable[..., Result],
+) -> None:
+    document = document_of(make_result("adopt"), "en")
+    plane = next(own for own in blocks_of(document, Figure) if own.id == "plane")
+    assert "today: from 0.60× (0.55–0.65) today's load on" in plane.title
+    assert [row[0] for row in plane.table.rows] == ["0", "0.5", "0.77 (today)", "1", "2"]
+    worth = [row[3] for row in plane.table.rows]
+    assert worth == ["waiting alone", *["capacity and waiting"] * 3, "no such load"]
+    limits = next(
+        t for t in blocks_of(document, Table) if "From CV" in {c.title for c in t.columns}
+    )
+    assert [row[3] for row in limits.rows] == ["2.4 (2–2.8)", "1"]
+
+
+def test_times_that_cannot_be_replayed_have_no_plane(make_result: Callable[..., Result]) -> None:
+    document = document_of(make_result("no_arrivals"), "en")
+    assert "plane" not in {figure.id for figure in blocks_of(document, Figure)}
+    assert "From load" not in as_markdown(document)

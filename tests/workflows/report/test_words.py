@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from slotwise_workflows.errors import InputError
 from slotwise_workflows.recommend import codes
 from slotwise_workflows.recommend.thresholds import Thresholds
+from slotwise_workflows.record import Estimate
 from slotwise_workflows.report import clean, load_words, words
-from slotwise_workflows.result import Diagnosis, Estimate, Fact
+from slotwise_workflows.result import Diagnosis, Fact
 
 JA, EN = load_words("ja"), load_words("en")
 KNOWN_CODES = [

@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 from slotwise_sim import Continuous, PerToken, Static, Workload
-from slotwise_workflows.sweep.evaluate import Scenario
+from slotwise_workflows.sweep.estimate import Estimate
+from slotwise_workflows.sweep.points import Axes, Point, points
+from slotwise_workflows.sweep.scenario import Scenario
+
+QUICK = Estimate(replay_s=0.001, search_s=0.05, seconds=0.1, memory_bytes=1)
 
 
 @pytest.fixture
@@ -28,10 +32,24 @@ def uneven_workload() -> Workload:
 
 
 @pytest.fixture
-def uneven_scenario(uneven_workload: Workload) -> Scenario:
-    return Scenario(uneven_workload, PerToken(8.0), replicas=1, run=3)
+def both_policies() -> dict[str, Static | Continuous]:
+    return {"static": Static(), "continuous": Continuous()}
 
 
 @pytest.fixture
-def both_policies() -> dict[str, Static | Continuous]:
-    return {"static": Static(), "continuous": Continuous()}
+def uneven_scenario(
+    uneven_workload: Workload, both_policies: dict[str, Static | Continuous]
+) -> Scenario:
+    return Scenario(uneven_workload, dict(both_policies), {"": PerToken(8.0)}, run=3)
+
+
+@pytest.fixture
+def small_grid() -> tuple[Point, ...]:
+    """24 replays and 6 searches."""
+    axes = Axes([2, 4], loads=[0.5, 2], users=[3], offline=True, searches=True)
+    return points(axes, 3, seed=11)
+
+
+@pytest.fixture
+def quick() -> Estimate:
+    return QUICK

@@ -10,10 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from slotwise_sim import PerToken, Policy, Workload
+from slotwise_sim import PerToken
+from slotwise_workflows.costs import CostRecord
 from slotwise_workflows.costs.stated import by_the_user
 from slotwise_workflows.errors import EndpointError
-from slotwise_workflows.sweep import Engine, parquet, points, sweep
+from slotwise_workflows.sweep.engine import Engine
+from slotwise_workflows.sweep.estimate import Estimate
+from slotwise_workflows.sweep.points import Point
+from slotwise_workflows.sweep.run import sweep
+from slotwise_workflows.sweep.scenario import Scenario
+from slotwise_workflows.sweep.table import parquet, replays
 
 LINUX = sys.platform == "linux"
 # 127.0.0.1, the same inside IPv6, and ::1, as the kernel prints them.
@@ -30,14 +36,23 @@ import json, os, sys
 from pathlib import Path
 import numpy as np
 from slotwise_sim import Continuous, PerToken, Static, Workload
+from slotwise_workflows.costs import CostRecord
 from slotwise_workflows.costs.stated import by_the_user
-from slotwise_workflows.sweep import Engine, parquet, points, sweep
+from slotwise_workflows.sweep.engine import Engine
+from slotwise_workflows.sweep.estimate import Estimate
+from slotwise_workflows.sweep.points import Axes, points
+from slotwise_workflows.sweep.run import sweep
+from slotwise_workflows.sweep.scenario import Scenario
+from slotwise_workflows.sweep.table import parquet, replays
 
 given = json.load(sys.stdin)
 workload = Workload(
     np.array(given["arrival_s"]), np.array(given["output_tokens"]), np.array(given["prompt_tokens"])
 )
 policies = {"static": Static(), "continuous": Continuous()}
+scenario = Scenario(workload, policies, {"": PerToken(8.0)}, run=3)
+grid = points(Axes([2, 4], loads=[0.5, 2], users=[3], offline=True, searches=True), 3, seed=11)
+costs = {"": CostRecord.of(by_the_user(PerToken(8.0), "ms_per_token"))}
 listening = set()
 
 def look(done, total):
@@ -60,14 +75,11 @@ def look(done, total):
                 listening.add(fields[1].partition(":")[0])
 
 if __name__ == "__main__":
-    look_at = look if given["look"] else None
+    look_at = look if given["look"] else lambda done, total: None
     for _ in range(given["times"]):
-        grid = points([2, 4], [0.5, 2], policies, 3, seed=11)
-        done = sweep(workload, grid, PerToken(8.0), Engine("ray", 2, None, ""), seed=11,
-                     on_progress=look_at)
-        Path(given["file"]).write_bytes(
-            parquet(done.frame, by_the_user(PerToken(8.0), "ms_per_token"))
-        )
+        work = Estimate(0.001, 0.05, 0.1, 1)
+        done = sweep(scenario, grid, Engine("ray", 2, None, ""), work, on_progress=look_at)
+        Path(given["file"]).write_bytes(parquet(replays(done.done), costs))
     left = [name for name in os.environ if name.startswith(("RAY_AUTH", "RAY_ENABLE"))]
     print(json.dumps({"listening": sorted(listening), "environment": left}))
 """
@@ -85,15 +97,16 @@ def run_program(given: dict[str, object]) -> subprocess.CompletedProcess[str]:
 
 
 def test_ray_finds_the_same_bytes_and_keeps_quiet(
-    tmp_path: Path, uneven_workload: Workload, both_policies: dict[str, Policy]
+    tmp_path: Path, uneven_scenario: Scenario, small_grid: tuple[Point, ...], quick: Estimate
 ) -> None:
     """Twice in one process, since Ray keeps much from the first time."""
     file = tmp_path / "sweep.parquet"
+    workload = uneven_scenario.workload
     done = run_program(
         {
-            "arrival_s": uneven_workload.arrival_s.tolist(),
-            "output_tokens": uneven_workload.output_tokens.tolist(),
-            "prompt_tokens": uneven_workload.prompt_tokens.tolist(),
+            "arrival_s": workload.arrival_s.tolist(),
+            "output_tokens": workload.output_tokens.tolist(),
+            "prompt_tokens": workload.prompt_tokens.tolist(),
             "file": str(file),
             "times": 2,
             "look": LINUX,
@@ -104,19 +117,18 @@ def test_ray_finds_the_same_bytes_and_keeps_quiet(
     assert said["environment"] == []
     assert set(said["listening"]) <= LOOPBACK
     assert bool(said["listening"]) == LINUX
-    grid = points([2, 4], [0.5, 2], both_policies, 3, seed=11)
-    local = sweep(uneven_workload, grid, PerToken(8.0), Engine("local", 1, None, ""), seed=11)
-    assert file.read_bytes() == parquet(local.frame, by_the_user(PerToken(8.0), "ms_per_token"))
+    local = sweep(uneven_scenario, small_grid, Engine("local", 1, None, ""), quick)
+    costs = {"": CostRecord.of(by_the_user(PerToken(8.0), "ms_per_token"))}
+    assert file.read_bytes() == parquet(replays(local.done), costs)
 
 
 def test_a_cluster_that_is_not_there_is_told_at_once(
-    uneven_workload: Workload, both_policies: dict[str, Policy]
+    uneven_scenario: Scenario, small_grid: tuple[Point, ...], quick: Estimate
 ) -> None:
     with socket.socket() as taken:  # bound, but nobody listens
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        grid = points([2], [1], both_policies, 1, seed=0)
         with pytest.raises(EndpointError, match="cannot be reached") as error:
-            sweep(uneven_workload, grid, PerToken(8.0), Engine("ray", 1, address, ""), seed=0)
+            sweep(uneven_scenario, small_grid, Engine("ray", 1, address, ""), quick)
     assert error.value.where == address
     assert error.value.exit_code == 5

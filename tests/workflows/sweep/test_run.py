@@ -1,180 +1,175 @@
+"""A sweep as a whole: the same on any engine, interrupted or not."""
+
 from __future__ import annotations
 
-import io
-import json
-import random
-import sys
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
-import polars as pl
 import pytest
 
-from slotwise_sim import PerToken, Policy, Workload
-from slotwise_workflows.costs import find_preset
+from slotwise_sim import PerToken
+from slotwise_workflows.costs import CostRecord
 from slotwise_workflows.costs.stated import by_the_user
-from slotwise_workflows.errors import MissingExtraError
-from slotwise_workflows.sweep import Engine, choose_engine, parquet, points, report, sweep
-from slotwise_workflows.sweep.evaluate import Scenario, run_point
-from slotwise_workflows.sweep.local import run_processes
-from slotwise_workflows.sweep.points import Point
-from slotwise_workflows.sweep.table import COLUMNS, table
+from slotwise_workflows.sweep import local
+from slotwise_workflows.sweep.engine import Engine
+from slotwise_workflows.sweep.estimate import Estimate
+from slotwise_workflows.sweep.evaluate import Done, run_points
+from slotwise_workflows.sweep.local import MOST_DEATHS, run_local
+from slotwise_workflows.sweep.points import Axes, Point, points
+from slotwise_workflows.sweep.run import Sweep, sweep
+from slotwise_workflows.sweep.scenario import Scenario
+from slotwise_workflows.sweep.table import limits, parquet, replays
 
-LOCAL = Engine("local", 1, None, "")
-MS = PerToken(8.0)
-STATED = by_the_user(MS, "ms_per_token")
-REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "sweep.md"
-
-
-@pytest.fixture
-def small_grid(both_policies: dict[str, Policy]) -> tuple[Point, ...]:
-    return points([2, 4], [0.5, 2], both_policies, 3, seed=11)
+ALONE = Engine("local", 1, None, "")
+TWO = Engine("local", 2, None, "")
+COSTS = {"": CostRecord.of(by_the_user(PerToken(8.0), "ms_per_token"))}
 
 
-def test_the_table_forgets_the_order_of_the_workers(
-    uneven_scenario: Scenario, small_grid: tuple[Point, ...]
-) -> None:
-    rows = [row for point in small_grid for row in run_point(uneven_scenario, point)]
-    shuffled = random.Random(5).sample(rows, len(rows))
-    assert parquet(table(shuffled, small_grid), STATED) == parquet(table(rows, small_grid), STATED)
-    assert table(rows, small_grid).columns == list(COLUMNS)
+def tables(done: Sweep) -> tuple[bytes, bytes]:
+    return parquet(replays(done.done), COSTS), parquet(limits(done.done), COSTS)
 
 
-def test_processes_find_the_same_rows(
-    uneven_scenario: Scenario, small_grid: tuple[Point, ...]
+def test_processes_find_the_same_bytes(
+    uneven_scenario: Scenario, small_grid: tuple[Point, ...], quick: Estimate
 ) -> None:
     told: list[tuple[int, int]] = []
-    found = run_processes(
-        uneven_scenario, small_grid, workers=2, on_progress=lambda *done: told.append(done)
+    one = sweep(uneven_scenario, small_grid, ALONE, quick)
+    two = sweep(
+        uneven_scenario, small_grid, TWO, quick, on_progress=lambda *done: told.append(done)
     )
-    rows = [row for point in small_grid for row in run_point(uneven_scenario, point)]
-    assert parquet(table(found, small_grid), STATED) == parquet(table(rows, small_grid), STATED)
-    assert told[-1] == (len(small_grid), len(small_grid))
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert tables(one) == tables(two)
+    assert told[0] == (0, 30)
+    assert told[-1] == (30, 30)
+    assert told == sorted(told)
+    assert len(told) > 3
 
 
-@pytest.mark.parametrize("fault", ["missing", "twice", "foreign"])
-def test_rows_that_are_not_the_grids(
-    uneven_scenario: Scenario, small_grid: tuple[Point, ...], fault: str
+def test_the_order_of_the_grid_is_that_of_the_table(
+    uneven_scenario: Scenario, small_grid: tuple[Point, ...], quick: Estimate
 ) -> None:
-    rows = [row for point in small_grid for row in run_point(uneven_scenario, point)]
-    wrong = {"missing": rows[1:], "twice": [*rows, rows[0]], "foreign": rows}[fault]
-    grid = small_grid[1:] if fault == "foreign" else small_grid
-    with pytest.raises(ValueError, match="not those of the grid"):
-        table(wrong, grid)
+    done = sweep(uneven_scenario, small_grid, ALONE, quick)
+    assert [own.point for own in done.done] == list(small_grid)
 
 
-def test_widening_the_grid_moves_no_row(
-    uneven_workload: Workload, both_policies: dict[str, Policy]
+def test_an_interrupted_sweep_goes_on(
+    tmp_path: Path,
+    uneven_scenario: Scenario,
+    small_grid: tuple[Point, ...],
+    quick: Estimate,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    small = points([4], [1], both_policies, 2, seed=5)
-    large = points([2, 4, 8], [0.5, 1], both_policies, 4, seed=5)
-    few = sweep(uneven_workload, small, MS, LOCAL, seed=5).frame
-    many = sweep(uneven_workload, large, MS, LOCAL, seed=5).frame
-    again = many.filter(
-        (pl.col("slots") == 4) & (pl.col("load") == 1) & (pl.col("replication") < 2)
-    )
-    assert again.equals(few)
+    """What was finished is not computed again, and what comes out is the same."""
+    store = tmp_path / "s.sqlite"
 
+    def interrupt(done: int, _total: int) -> None:
+        if done >= 10:
+            raise KeyboardInterrupt
 
-def test_the_seed_matters(uneven_workload: Workload, both_policies: dict[str, Policy]) -> None:
-    frames = [
-        sweep(
-            uneven_workload,
-            points([4], [1], both_policies, 2, seed=seed),
-            MS,
-            LOCAL,
-            seed=seed,
-        ).frame
-        for seed in (0, 1)
-    ]
-    assert not frames[0]["latency_mean_s"].equals(frames[1]["latency_mean_s"])
+    with pytest.raises(KeyboardInterrupt):
+        sweep(uneven_scenario, small_grid, ALONE, quick, store=store, on_progress=interrupt)
+    computed: list[Point] = []
 
+    def counted(scenario: Scenario, batch: Sequence[Point]) -> list[Done]:
+        computed.extend(batch)
+        return run_points(scenario, batch)
 
-def test_the_report_holds_means_and_intervals(
-    uneven_workload: Workload, small_grid: tuple[Point, ...]
-) -> None:
-    done = sweep(uneven_workload, small_grid, MS, LOCAL, seed=11)
-    said = report(done, STATED)
-    assert (said.engine, said.points, said.baseline) == ("local", 12, "static")
-    assert len(said.rows) == 2 * 2 * 2
-    row = next(r for r in said.rows if (r.slots, r.load, r.policy) == (4, 2.0, "continuous"))
-    values = sorted(
-        done.frame.filter(
-            (pl.col("slots") == 4) & (pl.col("load") == 2) & (pl.col("policy") == "continuous")
-        )["latency_mean_s"]
-    )
-    assert row.replications == 3
-    assert row.latency_mean_s.estimate == pytest.approx(sum(values) / 3)
-    # The linear quantile of three values at 2.5 %: 5 % of the way from the first to the second.
-    assert row.latency_mean_s.low == pytest.approx(values[0] + 0.05 * (values[1] - values[0]))
-    assert row.latency_mean_s.high == pytest.approx(values[2] - 0.05 * (values[2] - values[1]))
-    assert row.latency_mean_s.low <= row.latency_mean_s.estimate <= row.latency_mean_s.high
-
-
-def test_nothing_waits_longer_for_continuous_batching(
-    uneven_workload: Workload, small_grid: tuple[Point, ...]
-) -> None:
-    frame = sweep(uneven_workload, small_grid, MS, LOCAL, seed=11).frame
-    continuous = frame.filter(pl.col("policy") == "continuous")
-    assert (continuous["latency_ratio"] >= 1).all()
-    assert (continuous["gain"] >= 1).all()
-    assert (frame["idle_share"].is_between(0, 1)).all()
-
-
-def test_progress_is_told(uneven_workload: Workload, small_grid: tuple[Point, ...]) -> None:
-    told: list[tuple[int, int]] = []
-    sweep(
-        uneven_workload,
+    monkeypatch.setattr(local, "run_points", counted)
+    told: list[int] = []
+    done = sweep(
+        uneven_scenario,
         small_grid,
-        MS,
-        LOCAL,
-        seed=11,
-        on_progress=lambda *done: told.append(done),
+        ALONE,
+        quick,
+        store=store,
+        on_progress=lambda done, _: told.append(done),
     )
-    assert told == [(k, len(small_grid)) for k in range(1, len(small_grid) + 1)]
+    assert told[0] == done.reused >= 10
+    assert len(computed) == 30 - done.reused
+    monkeypatch.undo()
+    assert tables(done) == tables(sweep(uneven_scenario, small_grid, ALONE, quick))
+    again = sweep(uneven_scenario, small_grid, TWO, quick, store=store)
+    assert again.reused == 30
+    assert tables(again) == tables(done)
 
 
-@pytest.mark.parametrize(
-    ("asked", "address", "name"),
-    [
-        ("auto", None, "local"),
-        ("auto", "10.0.0.1:6379", "ray"),
-        ("local", "10.0.0.1:6379", "local"),
-        ("ray", None, "ray"),
-    ],
-)
-def test_the_engine_chosen_says_why(asked: str, address: str | None, name: str) -> None:
-    engine = choose_engine(asked, address=address, workers=3)  # type: ignore[arg-type]
-    assert (engine.name, engine.workers) == (name, 3)
-    assert name in engine.why
-    assert engine.why.endswith(("(asked for)", "address was given)"))
-
-
-def test_a_missing_extra_is_told(
-    uneven_workload: Workload, small_grid: tuple[Point, ...], monkeypatch: pytest.MonkeyPatch
+def test_a_point_that_raises_does_not_stop_the_others(
+    tmp_path: Path, uneven_scenario: Scenario, quick: Estimate
 ) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtraError, match="uv sync --extra ray") as error:
-        sweep(uneven_workload, small_grid, MS, Engine("ray", 1, None, ""), seed=11)
-    assert error.value.exit_code == 6
+    """Sixty lengths cannot vary so much."""
+    grid = points(Axes([2], length_cvs=[0.5, 19.0], loads=[1]), 2, seed=0)
+    for engine in (ALONE, TWO):
+        done = sweep(uneven_scenario, grid, engine, quick, store=tmp_path / "s.sqlite")
+        failed = [own for own in done.done if own.failure]
+        assert {own.point.setting.length_cv for own in failed} == {19.0}
+        assert len(failed) == 2
+        assert "ValueError" in failed[0].failure
+    assert done.reused == 2  # what failed is tried again
 
 
-def test_the_file_says_what_its_cost_is_and_how_good(
-    uneven_workload: Workload, small_grid: tuple[Point, ...]
+def test_widening_the_grid_moves_no_row(uneven_scenario: Scenario, quick: Estimate) -> None:
+    small = points(Axes([4], loads=[1]), 2, seed=5)
+    large = points(Axes([2, 4, 8], loads=[0.5, 1]), 4, seed=5)
+    few = {own.point: own.rows for own in sweep(uneven_scenario, small, ALONE, quick).done}
+    many = {own.point: own.rows for own in sweep(uneven_scenario, large, ALONE, quick).done}
+    assert few == {point: many[point] for point in small}
+
+
+# --- processes that die --------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL")
+def test_a_worker_that_is_killed_loses_nothing(
+    uneven_scenario: Scenario, small_grid: tuple[Point, ...]
 ) -> None:
-    preset = find_preset("llama-3.1-8b-a100").stated()
-    done = sweep(uneven_workload, small_grid, preset.cost, LOCAL, seed=11)
-    told = pl.read_parquet_metadata(io.BytesIO(parquet(done.frame, preset)))
-    cost = json.loads(told["cost"])
-    assert (cost["kind"], cost["name"]) == ("preset", "llama-3.1-8b-a100")
-    assert cost["quality"].startswith("derived; decode within 3.1 %")
-    assert "aiconfigurator" in cost["source"]
-    assert cost["values"]["prefill_base_ms"] == 8.43
-    said = report(done, preset)
-    assert said.cost.model_dump(mode="json") == cost
-    assert said.memory is None
+    """Both are, as soon as a first task is done: what they had begun is computed by others."""
+    batches = [small_grid[first : first + 2] for first in range(0, 30, 2)]
+    killed = False
+    found: list[Done] = []
+    for batch in run_local(uneven_scenario, batches, workers=2):
+        found.extend(batch)
+        if not killed:
+            for process in multiprocessing.active_children():
+                os.kill(process.pid or 0, signal.SIGKILL)
+            killed = True
+    assert sorted(found, key=repr) == sorted(run_points(uneven_scenario, small_grid), key=repr)
+    assert multiprocessing.active_children() == []
 
 
-def test_every_column_is_documented() -> None:
-    text = REFERENCE.read_text("utf-8")
-    assert [name for name in COLUMNS if f"`{name}`" not in text] == []
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL")
+def test_a_point_whose_processes_all_die_is_given_up(uneven_scenario: Scenario) -> None:
+    """Somebody kills every process that is started: both points are given up, one after the other."""
+    grid = points(Axes([2], loads=[1, 2]), 1, seed=0)
+    over = threading.Event()
+
+    def kill() -> None:
+        while not over.wait(0.02):
+            for process in multiprocessing.active_children():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process.pid or 0, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        found = [own for batch in run_local(uneven_scenario, [grid], workers=2) for own in batch]
+    finally:
+        over.set()
+        killer.join()
+    assert [own.point for own in found] == list(grid)
+    for own in found:
+        assert own.failure.startswith(f"its process died {MOST_DEATHS} times")
+
+
+def test_closing_it_leaves_no_process(
+    uneven_scenario: Scenario, small_grid: tuple[Point, ...]
+) -> None:
+    """As Ctrl-C does."""
+    running = run_local(uneven_scenario, [(point,) for point in small_grid], workers=2)
+    next(running)
+    assert len(multiprocessing.active_children()) == 2
+    running.close()
+    assert multiprocessing.active_children() == []

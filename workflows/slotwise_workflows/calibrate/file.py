@@ -12,10 +12,11 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
 
 from slotwise_sim.costs import Step
-from slotwise_workflows.config.model import StepCost
+from slotwise_workflows.config.sections.server import StepCost
 from slotwise_workflows.errors import InputError
 from slotwise_workflows.files import write_file
-from slotwise_workflows.result import InputFile, Record
+from slotwise_workflows.record import Record
+from slotwise_workflows.result import InputFile
 from slotwise_workflows.run_directory import as_json
 
 SCHEMA: Literal["slotwise/calibration/v1"] = "slotwise/calibration/v1"

@@ -14,7 +14,7 @@ from slotwise_sim.workload import all_at_once, rows_of
 from slotwise_workflows.compare.server import BATCH_AT_ONCE, COMPARED, Server
 from slotwise_workflows.compare.sustained import as_served, in_order_of_service
 from slotwise_workflows.facts import Facts
-from slotwise_workflows.result import Estimate
+from slotwise_workflows.record import Estimate
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slotwise_sim import Dynamic, PerToken, Workload, simulate
-from slotwise_sim.metrics import Figures, figures, percentile
+from slotwise_sim.metrics import Figures, figures
 from slotwise_sim.replicate import interval, replicate
 from slotwise_sim.workload import at_load, of_one_replica
 from slotwise_workflows.compare.capacity import capacity_per_s
+from slotwise_workflows.compare.enough import edge, fewest_servers, meets
 from slotwise_workflows.compare.server import (
     BATCH_AT_ONCE,
     COMPARED,
@@ -21,14 +22,11 @@ from slotwise_workflows.compare.server import (
 )
 from slotwise_workflows.facts import Facts
 from slotwise_workflows.measure.arrivals import busiest_window, rate_per_s, within
-from slotwise_workflows.result import Estimate
+from slotwise_workflows.record import Estimate
 
 REPLICATIONS = 40
 # Beyond this many simulated requests a replication more changes nothing that is shown.
 REPLICATED_REQUESTS = 4_000_000
-MOST_SERVERS = 1024
-# The search for a load or a number of servers ends within one per cent.
-SEARCH_STEPS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +200,7 @@ def _adopt_from_load(
 
     if worth_having(1.0):
         return 1.0
-    low, high = 1.0, 1 / overload
-    for _ in range(SEARCH_STEPS):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if worth_having(middle) else (middle, high)
-    return high
+    return edge(worth_having, 1 / overload, 1.0)
 
 
 def _servers_needed(
@@ -223,22 +217,6 @@ def _servers_needed(
     """
 
     def enough(replicas: int) -> bool:
-        outcome = replace(server, replicas=replicas).run(busy, policy)
-        reached = {
-            "latency": outcome.end_s - outcome.arrival_s,
-            "ttft": outcome.first_token_s - outcome.arrival_s,
-        }
-        return all(percentile(reached[name], 95) <= limit for name, limit in objectives.items())
+        return meets(replace(server, replicas=replicas).run(busy, policy), objectives)
 
-    carrying = math.floor(offered) + 1
-    if not objectives or enough(carrying):
-        return carrying
-    least, most = carrying + 1, 2 * carrying
-    while not enough(most):
-        least, most = most + 1, 2 * most
-        if most > MOST_SERVERS:
-            return None
-    while least < most:
-        middle = (least + most) // 2
-        least, most = (least, middle) if enough(middle) else (middle + 1, most)
-    return most
+    return fewest_servers(enough, math.floor(offered) + 1)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from slotwise_sim import (
+    Balancer,
     Continuous,
     Cost,
     Dynamic,
@@ -38,6 +39,7 @@ class Server:
     Attributes:
         slots: Of one replica.
         replicas: Servers of this kind.
+        balancer: How requests are spread over them.
         cost: How long tokens or iterations take.
         max_delay_ms: How long today's server lets a short batch wait.
         memory: KV memory of one replica; it limits continuous batching, under a step cost.
@@ -51,6 +53,7 @@ class Server:
     replicas: int
     cost: Cost
     max_delay_ms: float
+    balancer: Balancer = "round_robin"
     memory: Memory | None = None
     release: Release = "batch"
     pad: bool = True
@@ -68,7 +71,13 @@ class Server:
         """Serves a workload under one policy; `serial` is one request at a time."""
         at, chosen = self._set_to(policy)
         return simulate(
-            workload, chosen, at.cost, slots=at.slots, replicas=at.replicas, memory=at.memory
+            workload,
+            chosen,
+            at.cost,
+            slots=at.slots,
+            replicas=at.replicas,
+            balancer=at.balancer,
+            memory=at.memory,
         )
 
     def mean_latency_s(self, workload: Workload, policy: str) -> float:
@@ -102,6 +111,7 @@ def stated_server(facts: Facts, given: Given) -> Server:
         replicas=facts.replicas.value or 1,
         cost=PerToken(facts.ms_per_token.value) if facts.cost is None else facts.cost.cost,
         max_delay_ms=facts.max_delay_ms.value,
+        balancer=given.balancer,
         memory=facts.memory,
         release=given.release or "batch",
         # At a fixed time per token padding changes nothing, and a padded batch is computed sooner.

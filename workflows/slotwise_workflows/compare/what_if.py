@@ -19,27 +19,36 @@ def what_if(
 ) -> list[WhatIf]:
     """Other slots and other loads, one simulation each.
 
-    Slots of which a batch would not fit into the memory told are left out: memory limits continuous
-    batching alone, and would make it look worse than batches that could not be served.
-
     Args:
         job: All requests, in the order in which they are batched, for the capacity gain.
         workload: The busiest hour, or all requests where times cannot be replayed.
         server: Today's setting.
         rate_per_s: The busiest hour's arrival rate; None where times cannot be replayed.
     """
-    around = {max(2, server.slots // 2), server.slots, server.slots * 2, server.slots * 4}
     loads = WHAT_IF_LOADS if rate_per_s is not None else (0.0,)
     points = []
-    for slots in sorted(around):
+    for slots in slots_around(job, server):
+        at = replace(server, slots=slots)
+        gain = gain_in_order(job, at)
+        per_s = capacity_per_s(workload, at, gain)
+        points += [_point(gain, per_s, workload, at, load, rate_per_s) for load in loads]
+    return points
+
+
+def slots_around(job: Workload, server: Server) -> list[int]:
+    """Half of today's slots, as many, twice and four times as many, as far as the requests go.
+
+    Slots of which a batch would not fit into the memory told are left out: memory limits continuous
+    batching alone, and would make it look worse than batches that could not be served.
+    """
+
+    def possible(slots: int) -> bool:
         held = batch_tokens(job, slots)
         fits = server.memory is None or held <= server.memory.kv_tokens
-        if (slots * 4 <= len(job) and fits) or slots == server.slots <= len(job):
-            at = replace(server, slots=slots)
-            gain = gain_in_order(job, at)
-            per_s = capacity_per_s(workload, at, gain)
-            points += [_point(gain, per_s, workload, at, load, rate_per_s) for load in loads]
-    return points
+        return (slots * 4 <= len(job) and fits) or slots == server.slots <= len(job)
+
+    around = {max(2, server.slots // 2), server.slots, server.slots * 2, server.slots * 4}
+    return [slots for slots in sorted(around) if possible(slots)]
 
 
 def _point(

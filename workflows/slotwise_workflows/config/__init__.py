@@ -6,6 +6,7 @@ from slotwise_workflows.config.convert import (
     schema,
     to_branding,
     to_cost,
+    to_costs,
     to_given,
     to_logs,
     to_memory,
@@ -13,12 +14,16 @@ from slotwise_workflows.config.convert import (
     to_prediction_errors,
     to_read_options,
     to_server,
+    to_swept_memory,
+    to_thinking,
+    to_users,
 )
 from slotwise_workflows.config.load import check_workload, field_names, load_workload, where
 from slotwise_workflows.config.model import WorkloadFile
 from slotwise_workflows.config.remarks import (
     broken_files,
     missing_logs,
+    not_diagnosed,
     unlimited_memory,
     without_effect,
 )
@@ -30,11 +35,13 @@ __all__ = [
     "field_names",
     "load_workload",
     "missing_logs",
+    "not_diagnosed",
     "plain_values",
     "resolved",
     "schema",
     "to_branding",
     "to_cost",
+    "to_costs",
     "to_given",
     "to_logs",
     "to_memory",
@@ -42,6 +49,9 @@ __all__ = [
     "to_prediction_errors",
     "to_read_options",
     "to_server",
+    "to_swept_memory",
+    "to_thinking",
+    "to_users",
     "unlimited_memory",
     "where",
     "without_effect",

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from slotwise_sim.users import Balancer, Users
 
 from slotwise_sim.costs import PerToken
 from slotwise_sim.memory import Memory
 from slotwise_sim.policies import Binned, Continuous, Dynamic, Policy, Static
 from slotwise_workflows.config.load import base_directory, where
-from slotwise_workflows.config.model import SCHEMA_ID, PolicyEntry, WorkloadFile
+from slotwise_workflows.config.model import SCHEMA_ID, WorkloadFile
+from slotwise_workflows.config.sections.policies import PolicyEntry
+from slotwise_workflows.config.sections.server import Cost
 from slotwise_workflows.costs import StatedCost, find_preset
 from slotwise_workflows.costs.calibrated import calibrated_cost
 from slotwise_workflows.costs.stated import by_the_user
 from slotwise_workflows.errors import ConfigError, InputError
 from slotwise_workflows.given import Given
+from slotwise_workflows.thinking import Thinking
 
 if TYPE_CHECKING:  # both bring more than the check of a file should wait for
     from slotwise_workflows.report import Branding
     from slotwise_workflows.traffic import ReadOptions
+
+T = TypeVar("T")
 
 
 def to_given(workload: WorkloadFile) -> Given:
@@ -35,6 +42,7 @@ def to_given(workload: WorkloadFile) -> Given:
         serving=workload.server.serving,
         mode=workload.server.mode,
         replicas=workload.server.replicas,
+        balancer=workload.server.balancer,
         slots=workload.server.slots,
         ms_per_token=None if cost is None else cost.ms_per_token,
         max_delay_ms=delays[0] if delays else None,
@@ -101,10 +109,15 @@ def to_prediction_errors(workload: WorkloadFile) -> dict[str, float]:
 
 
 def _entries(workload: WorkloadFile) -> Iterator[tuple[str, PolicyEntry]]:
+    return _numbered((entry.name, entry) for entry in workload.policies)
+
+
+def _numbered(named: Iterable[tuple[str, T]]) -> Iterator[tuple[str, T]]:
+    """Names made distinct: what comes again gets ``#2``."""
     seen: dict[str, int] = {}
-    for entry in workload.policies:
-        seen[entry.name] = seen.get(entry.name, 0) + 1
-        yield entry.name if seen[entry.name] == 1 else f"{entry.name}#{seen[entry.name]}", entry
+    for name, value in named:
+        seen[name] = seen.get(name, 0) + 1
+        yield name if seen[name] == 1 else f"{name}#{seen[name]}", value
 
 
 def _policy(entry: PolicyEntry) -> Policy:
@@ -134,39 +147,76 @@ def to_cost(workload: WorkloadFile) -> StatedCost:
             where=where(workload, "server"),
             hint="For example cost: {ms_per_token: 8}",
         )
+    return _stated(workload, cost, "server.cost")
+
+
+def to_costs(workload: WorkloadFile) -> dict[str, StatedCost]:
+    """The costs of a sweep by name: ``sweep.cost``, or the server's own.
+
+    A cost that has no name of its own is called by its kind; one that comes again gets ``#2``.
+
+    Raises:
+        ConfigError: As `to_cost`.
+    """
+    costs = workload.sweep.cost
+    if costs is None:
+        stated = [to_cost(workload)]
+    else:
+        stated = [_stated(workload, cost, f"sweep.cost.{at}") for at, cost in enumerate(costs)]
+    return dict(_numbered((_cost_name(own), own) for own in stated))
+
+
+def _cost_name(stated: StatedCost) -> str:
+    if isinstance(stated.cost, PerToken):
+        return f"{stated.cost.ms_per_token:.10g} ms per token"
+    return stated.name or stated.kind
+
+
+def _stated(workload: WorkloadFile, cost: Cost, field: str) -> StatedCost:
     if cost.ms_per_token is not None:
         return by_the_user(PerToken(cost.ms_per_token), "ms_per_token")
     if cost.step is not None:
         return by_the_user(cost.step.step(), "step")
     if cost.preset is not None:
-        return find_preset(cost.preset, where=where(workload, "server.cost.preset")).stated()
-    return _calibrated(workload, cost.calibration or "")
+        return find_preset(cost.preset, where=where(workload, f"{field}.preset")).stated()
+    return _calibrated(workload, cost.calibration or "", f"{field}.calibration")
 
 
-def _calibrated(workload: WorkloadFile, file: str) -> StatedCost:
+def _calibrated(workload: WorkloadFile, file: str, field: str) -> StatedCost:
     try:
         return calibrated_cost(base_directory(workload) / file, file)
     except InputError as error:
         raise ConfigError(
-            "server.cost.calibration cannot be used",
-            where=where(workload, "server.cost.calibration"),
-            why=str(error),
+            f"{field} cannot be used", where=where(workload, field), why=str(error)
         ) from None
 
 
 def to_memory(workload: WorkloadFile) -> Memory | None:
     """The KV memory; None where the file tells none, or its cost is one that none can limit."""
-    memory, cost = workload.server.memory, workload.server.cost
-    if memory is None or (cost is not None and cost.ms_per_token is not None):
+    cost = workload.server.cost
+    return _memory(workload) if cost is None or cost.ms_per_token is None else None
+
+
+def to_swept_memory(workload: WorkloadFile) -> Memory | None:
+    """The KV memory in a sweep; None also where all of its costs are ones that none can limit."""
+    costs = workload.sweep.cost
+    if costs is None:
+        return to_memory(workload)
+    return _memory(workload) if any(cost.ms_per_token is None for cost in costs) else None
+
+
+def _memory(workload: WorkloadFile) -> Memory | None:
+    memory = workload.server.memory
+    if memory is None:
         return None
     return Memory(memory.kv_tokens, memory.block_tokens, memory.reserve)
 
 
-def to_server(workload: WorkloadFile) -> tuple[int, int]:
-    """Slots and replicas to simulate with.
+def to_server(workload: WorkloadFile) -> tuple[int, int, Balancer]:
+    """Slots, replicas and balancer to simulate with.
 
     Raises:
-        ConfigError: The slots are not told, or the balancer is one that this version does not know.
+        ConfigError: The slots are not told.
     """
     server = workload.server
     if server.slots is None:
@@ -175,14 +225,25 @@ def to_server(workload: WorkloadFile) -> tuple[int, int]:
             where=where(workload, "server"),
             hint="Give the number of requests one server runs at once, such as slots: 8",
         )
-    if server.balancer != "round_robin" and (server.replicas or 1) > 1:
-        raise ConfigError(
-            f"server.balancer {server.balancer} cannot be simulated by this version",
-            where=where(workload, "server.balancer"),
-            why="it spreads requests over replicas in turn",
-            hint="Use balancer: round_robin",
-        )
-    return server.slots, server.replicas or 1
+    return server.slots, server.replicas or 1, server.balancer
+
+
+def to_users(workload: WorkloadFile, requests: int, *, seed: int) -> Users | None:
+    """The users of a closed loop, with what is thought before each request; None without any.
+
+    Args:
+        workload: The workload file.
+        requests: How many requests there are.
+        seed: Of the draw of the times that are thought.
+    """
+    users = workload.traffic.users
+    return None if users is None else to_thinking(workload).users(users.count, requests, seed)
+
+
+def to_thinking(workload: WorkloadFile) -> Thinking:
+    """How users of a closed loop think; not at all where the file tells nothing of them."""
+    users = workload.traffic.users
+    return Thinking() if users is None else Thinking(users.think_s, users.think == "exponential")
 
 
 def to_branding(workload: WorkloadFile) -> Branding:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from slotwise_workflows.config.convert import to_cost, to_logs
 from slotwise_workflows.config.load import where
-from slotwise_workflows.config.model import PolicyEntry, WorkloadFile
+from slotwise_workflows.config.model import WorkloadFile
+from slotwise_workflows.config.sections.policies import PolicyEntry
 from slotwise_workflows.costs import StatedCost
 from slotwise_workflows.errors import ConfigError
 
@@ -84,6 +85,16 @@ def _of_policy(entry: PolicyEntry, *, per_token: bool) -> Iterator[tuple[str, st
     if per_token and entry.continuous is not None:
         for option in sorted(entry.continuous.model_fields_set):
             yield option, _OF_STEPS[option]
+
+
+def not_diagnosed(workload: WorkloadFile) -> list[str]:
+    """What the file says that a diagnosis does not go by, though other commands do."""
+    if workload.traffic.users is None:
+        return []
+    return [
+        f"{where(workload, 'traffic.users')}: traffic.users is for simulate and sweep: a diagnosis"
+        " judges the log's own times"
+    ]
 
 
 def _indexed(field: str) -> str:

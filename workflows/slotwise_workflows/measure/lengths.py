@@ -8,7 +8,8 @@ import numpy as np
 
 from slotwise_sim.lengths import cv, gain_bound_intervals, std
 from slotwise_sim.workload import Ints
-from slotwise_workflows.result import Estimate, Histogram, LengthFigures
+from slotwise_workflows.record import Estimate
+from slotwise_workflows.result import Histogram, LengthFigures
 
 # Slots for which `gain_bound` is stated, as far as the sample fills one batch of them.
 BOUND_SLOTS = (2, 4, 8, 16, 32, 64, 128, 256)

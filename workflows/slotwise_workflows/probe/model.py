@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from slotwise_workflows.result import Confidence, Reason, Record
+from slotwise_workflows.record import Record
+from slotwise_workflows.result import Confidence, Reason
 
 SCHEMA: Literal["slotwise/probe/v1"] = "slotwise/probe/v1"
 

@@ -9,7 +9,8 @@ from slotwise_workflows.facts import Facts
 from slotwise_workflows.recommend.evidence import Evidence
 from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.recommend.verdict import Decision, requests_to_settle
-from slotwise_workflows.result import Confidence, Estimate, Reason
+from slotwise_workflows.record import Estimate
+from slotwise_workflows.result import Confidence, Reason
 from slotwise_workflows.sample_size import P99_REQUESTS
 
 BUSINESS_DAY_H = 8.0

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from slotwise_workflows.compare.load import Load
 from slotwise_workflows.compare.sorting import Sorted
 from slotwise_workflows.facts import Facts
-from slotwise_workflows.result import ArrivalFigures, Estimate, LengthFigures, Segmentation
+from slotwise_workflows.record import Estimate
+from slotwise_workflows.result import ArrivalFigures, LengthFigures, Segmentation
 
 
 @dataclass(frozen=True, slots=True)

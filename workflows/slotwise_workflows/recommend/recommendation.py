@@ -20,7 +20,8 @@ from slotwise_workflows.recommend.advice import (
 from slotwise_workflows.recommend.evidence import Evidence
 from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.recommend.verdict import decide
-from slotwise_workflows.result import Confidence, Estimate, Fact, Reason, Verdict
+from slotwise_workflows.record import Estimate
+from slotwise_workflows.result import Confidence, Fact, Reason, Verdict
 
 Kind = TypeVar("Kind", bound=str)
 Weight = Literal["none", "some", "decides", "unknown"]

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from slotwise_workflows.facts import FEWEST_BATCHES
 from slotwise_workflows.recommend.evidence import Evidence
 from slotwise_workflows.recommend.thresholds import Thresholds
-from slotwise_workflows.result import Estimate, Reason, Verdict
+from slotwise_workflows.record import Estimate
+from slotwise_workflows.result import Reason, Verdict
 
 
 @dataclass(frozen=True, slots=True)

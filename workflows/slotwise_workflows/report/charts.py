@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from slotwise_workflows.record import Estimate
 from slotwise_workflows.report.svg import INK, MUTED
-from slotwise_workflows.result import Estimate, Histogram
+from slotwise_workflows.result import Histogram
 
 Spec = dict[str, Any]
 
@@ -133,7 +134,7 @@ def gain_by_slots(
     every = sorted({*bound, *in_order, here})
     # Capped, so that one wide interval does not flatten the rest; the band is clipped there.
     largest = max([1.0, *(e.estimate for e in bound.values()), *in_order.values()])
-    bottom, top = _round_range(min([1.0, *in_order.values()]), max(1.2, 1.3 * largest))
+    bottom, top = round_range(min([1.0, *in_order.values()]), max(1.2, 1.3 * largest))
     x = {
         "field": "slots",
         "type": "quantitative",
@@ -184,7 +185,7 @@ def gain_by_slots(
                     "shape": shape,
                 },
             },
-            *_reference(x, here, labels["here"], right=here > every[-1] / 3),
+            *reference(x, here, labels["here"], right=here > every[-1] / 3),
             {
                 "data": {"values": [{"y": 1}]},
                 "mark": {"type": "rule", "color": MUTED, "strokeWidth": 1},
@@ -210,9 +211,9 @@ def gain_by_slots(
     }
 
 
-def _round_range(low: float, high: float) -> tuple[float, float]:
+def round_range(low: float, high: float) -> tuple[float, float]:
     """The range of gains widened to whole steps of 1, 2 or 5, about six of them."""
-    step = next(tick for tick in _ticks([(high - low) / 6] * 2) if tick >= (high - low) / 6)
+    step = next(tick for tick in round_ticks([(high - low) / 6] * 2) if tick >= (high - low) / 6)
     bottom = low if low >= 1 else math.floor(low / step) * step  # never from 1 down to 0
     return bottom, math.ceil(high / step) * step
 
@@ -234,7 +235,7 @@ def _band(bound: Mapping[int, Estimate], bottom: float, top: float) -> list[Spec
     ]
 
 
-def _reference(x: Spec, at: float, label: str, *, right: bool = False) -> list[Spec]:
+def reference(x: Spec, at: float, label: str, *, right: bool = False) -> list[Spec]:
     """A vertical line with its label at the top."""
     data = {"values": [{x["field"]: at, "label": label}]}
     return [
@@ -275,7 +276,7 @@ def latency_by_load(
     ]
     domain = list(dict.fromkeys(series for _, series, _, _ in points))
     loads = sorted({load for load, *_ in points})
-    ticks = _ticks([row["value"] for row in rows])
+    ticks = round_ticks([row["value"] for row in rows])
     x = {
         "field": "load",
         "type": "quantitative",
@@ -324,7 +325,7 @@ def latency_by_load(
         },
     ]
     if loads[0] <= 1 <= loads[-1]:
-        layers += _reference(x, 1, labels["here"], right=loads[-1] <= 1)
+        layers += reference(x, 1, labels["here"], right=loads[-1] <= 1)
     return {"width": WIDTH, "height": 210, "layer": layers}
 
 
@@ -347,7 +348,7 @@ def product(
     rows.append({"text": total[0], "from": 1.0, "to": total[1], "kind": "total"})
     rows = [{"row": i, **row} for i, row in enumerate(rows)]
     ends = [1.0, *(row["to"] for row in rows)]
-    ticks = _ticks([min(ends), 1.02 * max(ends)])
+    ticks = round_ticks([min(ends), 1.02 * max(ends)])
     x: Spec = {
         "field": "from",
         "type": "quantitative",
@@ -386,7 +387,7 @@ def product(
     }
 
 
-def _ticks(values: Sequence[float]) -> list[float]:
+def round_ticks(values: Sequence[float]) -> list[float]:
     """1, 2, 5 in every decade, from the last at or below the least value to the first above all."""
     low, high = min(values), max(values)
     decades = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 2)

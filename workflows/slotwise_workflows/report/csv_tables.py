@@ -6,8 +6,9 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from slotwise_workflows.record import Record
 from slotwise_workflows.report.words import clean
-from slotwise_workflows.result import Diagnosis, Record, Result
+from slotwise_workflows.result import Diagnosis, Result
 
 Cell = str | float | int | bool | None
 Row = Sequence[Cell]

@@ -176,16 +176,16 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """The answer: the first thing on page one."""
+    """The answer: the first thing on page one; of a sweep, no verdict and what follows from it."""
 
-    verdict: Verdict
     badge: str
     sentence: str
     because: tuple[Item, ...]
-    confidence: str
-    confidence_why: tuple[str, ...]
-    action_title: str
-    action: str
+    verdict: Verdict | None = None
+    confidence: str = ""
+    confidence_why: tuple[str, ...] = ()
+    action_title: str = ""
+    action: str = ""
 
 
 @dataclass(frozen=True, slots=True)

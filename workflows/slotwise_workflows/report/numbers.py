@@ -40,6 +40,11 @@ def times(value: float, decimals: int = 2) -> str:
     return f"{value:,.{min(size, decimals)}f}"
 
 
+def load(value: float, decimals: int = 2) -> str:
+    """A load in times today's: as a ratio, but finer near 0, and 0 without decimals."""
+    return times(value, decimals) if value >= 0.1 else significant(value, 2)
+
+
 def percent(share: float) -> str:
     """A fraction of one as a percentage without its sign: finer only near 0 and 100."""
     value = 100 * share

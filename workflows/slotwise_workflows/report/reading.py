@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from slotwise_workflows.report.document import Item, Label
 from slotwise_workflows.report.words import Words, clean
 from slotwise_workflows.result import Diagnosis, Fact, Reason
@@ -113,6 +115,14 @@ def _dynamic(words: Words, delay: Fact) -> str:
     if delay.value == 0:
         return words("policy.dynamic_greedy")
     return words("policy.dynamic_delay", delay=delay.value)
+
+
+def compared(words: Words, diagnosis: Diagnosis) -> Callable[[str], str]:
+    """The two policies of a diagnosis' small sweep as sentences name them."""
+    base = None if diagnosis.sweep is None else diagnosis.sweep.baseline
+    return lambda policy: words(
+        "sweep.batching_at_once" if policy == base else "sweep.continuous_batching"
+    )
 
 
 def overloaded(diagnosis: Diagnosis, policy: str) -> bool:

@@ -104,5 +104,14 @@ def draw(
     )
 
 
+def standalone(drawn: str) -> str:
+    """A drawn picture as a file of its own: of its natural size, on white."""
+    size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', drawn)
+    if size is None:
+        raise AssertionError("a drawn picture has a view box that starts at 0")
+    sized = drawn.replace("<svg ", f'<svg width="{size[1]}" height="{size[2]}" ', 1)
+    return sized.replace("</desc>", '</desc><rect width="100%" height="100%" fill="#fff"/>', 1)
+
+
 def _shorter(attribute: re.Match[str]) -> str:
     return _FRACTION.sub(lambda m: "" if m[1] == "0" else f".{m[1]}", attribute[0])

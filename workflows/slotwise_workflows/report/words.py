@@ -19,9 +19,9 @@ from typing import Any, Literal
 import yaml
 
 from slotwise_workflows.errors import InputError
+from slotwise_workflows.record import Estimate
 from slotwise_workflows.report import numbers
 from slotwise_workflows.report.numbers import DASH
-from slotwise_workflows.result import Estimate
 
 Language = Literal["ja", "en"]
 LANGUAGES: tuple[Language, ...] = ("ja", "en")
@@ -85,7 +85,14 @@ class Words:
         return _format(self, value, kind, {})
 
     def estimate(self, value: Estimate, kind: str = "times") -> str:
-        """An estimate followed by its 95 % interval, at the digits the interval allows."""
+        """An estimate followed by its 95 % interval, at the digits the interval allows.
+
+        Where the unit changes with the size, each of the three has its own.
+        """
+        every = (value.estimate, value.low, value.high)
+        if len({_DIGITS[kind](own, 0)[1] for own in every}) > 1:
+            mean, low, high = (self.number(own, kind) for own in every)
+            return self("format.value_range", value=mean, low=low, high=high)
         bounds = {"low": value.low, "high": value.high}
         return self(
             "format.estimate",
@@ -162,13 +169,17 @@ def _rate(value: float, _: int) -> tuple[str, str]:
 
 _DIGITS: Mapping[str, Callable[[float, int], tuple[str, str]]] = {
     "times": lambda v, d: (numbers.times(v, d), "times"),
+    "cv": lambda v, d: (numbers.times(v, d), "none"),
+    "load": lambda v, d: (numbers.load(v, d), "times"),
     "percent": lambda v, _: (numbers.percent(v), "percent"),
     "seconds": _seconds,
+    "limit": lambda v, _: (numbers.setting(v), "seconds"),
     "milliseconds": lambda v, _: (numbers.setting(v), "milliseconds"),
     "hours": lambda v, _: _seconds(3600 * v, 0),
     "factor": lambda v, _: (numbers.plain(v), "times"),
     "tokens": lambda v, _: (numbers.significant(v) if v % 1 else numbers.count(v), "tokens"),
     "rate": _rate,
+    "per_second": lambda v, _: (numbers.significant(v), "per_second"),
     "count": lambda v, _: (numbers.count(v), "none"),
     "number": lambda v, _: (numbers.plain(v), "none"),
     "digits": lambda v, _: (numbers.significant(v), "none"),

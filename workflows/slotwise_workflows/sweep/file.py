@@ -1,118 +1,166 @@
-"""The `sweep:` section of a workload file, from the file to what `sweep` takes."""
+"""The `sweep:` section of a workload file, from the file to what `sweep` takes and back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from slotwise_sim import Memory, Policy
+import numpy as np
+
+from slotwise_sim import Workload
+from slotwise_sim.replicate import run_length
 from slotwise_workflows.config import (
     WorkloadFile,
-    to_cost,
-    to_memory,
+    to_costs,
     to_policies,
     to_prediction_errors,
-    to_server,
+    to_swept_memory,
+    to_thinking,
     unlimited_memory,
+    where,
     without_effect,
 )
-from slotwise_workflows.costs import StatedCost
-from slotwise_workflows.requests import build_workload
-from slotwise_workflows.sweep.points import OnProgress, Point, points
-from slotwise_workflows.sweep.run import Engine, Sweep, sweep
+from slotwise_workflows.costs import CostRecord, StatedCost
+from slotwise_workflows.errors import ConfigError
+from slotwise_workflows.requests import OnProgress, build_workload
+from slotwise_workflows.sweep.points import Axes, Point, points
+from slotwise_workflows.sweep.record import SweepFigures, SweepReport
+from slotwise_workflows.sweep.run import Sweep
+from slotwise_workflows.sweep.scenario import Scenario
+from slotwise_workflows.sweep.table import failures, figures_of
+
+LOADS = (0.25, 0.5, 1.0, 2.0)
+"""Times today's load, where the file names neither loads nor users nor an offline job."""
+
+MOST_POINTS = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A sweep that could begin, as far as the file alone can say.
+    """A sweep that could begin.
 
     Attributes:
-        grid: Its points.
-        policies: What is compared, by name.
-        cost: What tokens or iterations cost, and who says so.
-        memory: KV memory of each server; None never limits.
-        prediction_errors: How far the lengths that a binned policy goes by are off, by its name.
-        replicas: Servers behind the balancer.
+        scenario: What all points share.
+        grid: The points.
+        costs: What tokens or iterations cost, by name, and who says so.
         seed: The run's seed.
+        notes: What a reader of the figures must know.
     """
 
+    scenario: Scenario
     grid: tuple[Point, ...]
-    policies: Mapping[str, Policy]
-    cost: StatedCost
-    memory: Memory | None
-    prediction_errors: Mapping[str, float]
-    replicas: int
+    costs: Mapping[str, StatedCost]
     seed: int
+    notes: tuple[str, ...]
 
 
-def plan_sweep(workload_file: WorkloadFile, *, seed: int = 0) -> Plan:
-    """Lay out the file's grid without reading its traffic.
+def plan_sweep(
+    workload_file: WorkloadFile, *, seed: int = 0, on_progress: OnProgress | None = None
+) -> Plan:
+    """Lays out the file's grid, and reads or draws its traffic.
 
     Args:
         workload_file: The workload; ``server.slots`` is not needed, the grid has its own.
         seed: The run's seed.
-
-    Returns:
-        What `sweep_file` runs.
+        on_progress: Hears how many bytes of a log of how many are read.
 
     Raises:
-        ConfigError: The file tells no cost, or one or a balancer that cannot be simulated.
+        ConfigError: The file tells no cost, or one that cannot be used; the grid has too many
+            points; lengths that are all equal are to be respread.
+        InputError: The log cannot be used, or a request can never run in the memory.
     """
-    grid = workload_file.sweep
-    policies = to_policies(workload_file)
-    return Plan(
-        grid=points(grid.slots, grid.load, policies, grid.replications, seed=seed),
-        policies=policies,
-        cost=to_cost(workload_file),
-        memory=to_memory(workload_file),
+    # First what is quick to find wrong, then the log, which may be large.
+    costs = to_costs(workload_file)
+    axes = _axes(workload_file, costs)
+    sweep = workload_file.sweep
+    size = axes.size() * sweep.replications
+    if size > MOST_POINTS and sweep.sample is None:
+        raise ConfigError(
+            f"sweep has {size:,} points",
+            where=where(workload_file, "sweep"),
+            why=f"{MOST_POINTS:,} are the most",
+            hint="Vary less, or take a sample: so many points of the grid",
+        )
+    grid = points(axes, sweep.replications, seed=seed, sample=sweep.sample)
+    memory = to_swept_memory(workload_file)
+    workload, notes = build_workload(workload_file, memory, seed=seed, on_progress=on_progress)
+    _check_spread(workload, workload_file)
+    if len(costs) == 1:
+        notes = notes + unlimited_memory(workload_file, next(iter(costs.values())))
+    limits = workload_file.thresholds
+    objectives = workload_file.objectives.model_dump(exclude_none=True)
+    scenario = Scenario(
+        workload=workload,
+        policies=to_policies(workload_file),
+        costs={name: own.cost for name, own in costs.items()},
+        run=run_length(workload),
+        memory=memory,
         prediction_errors=to_prediction_errors(workload_file),
-        replicas=_replicas(workload_file),
-        seed=seed,
+        thinking=to_thinking(workload_file),
+        objectives={name.removesuffix("_p95_s"): limit for name, limit in objectives.items()},
+        gain_adopt=limits.adopt_from,
+        waiting_adopt=limits.waiting_adopt,
     )
+    return Plan(scenario, grid, costs, seed, (*notes, *without_effect(workload_file)))
 
 
-def sweep_file(
-    workload_file: WorkloadFile,
-    plan: Plan,
-    engine: Engine,
-    *,
-    on_progress: OnProgress | None = None,
-) -> tuple[Sweep, list[str]]:
-    """Reads or draws the file's traffic and sweeps it.
+def report(plan: Plan, done: Sweep, name: str) -> SweepReport:
+    """The sweep as ``sweep --json`` says it, with what it was replayed at.
 
     Args:
-        workload_file: The workload.
-        plan: What `plan_sweep` laid out.
-        engine: Where to evaluate.
-        on_progress: Told how many points are done, of how many.
+        plan: What was run.
+        done: What was found.
+        name: What the workload is called.
+    """
+    figures = figures_of(plan.scenario, done.done)
+    return SweepReport(
+        **{field: getattr(figures, field) for field in SweepFigures.model_fields},
+        name=name,
+        engine=done.engine,
+        points=len(plan.grid),
+        reused=done.reused,
+        seed=plan.seed,
+        costs={called: CostRecord.of(own) for called, own in plan.costs.items()},
+        memory=plan.scenario.memory,
+        notes=list(plan.notes),
+        failures=failures(done.done),
+    )
 
-    Returns:
-        The finished sweep, and what must be known about it, a sentence each.
+
+def _axes(workload_file: WorkloadFile, costs: Mapping[str, StatedCost]) -> Axes:
+    """What the file varies; what it does not is as the server's and the traffic's sections say."""
+    sweep, server = workload_file.sweep, workload_file.server
+    users, loads, offline = sweep.users or (), sweep.load or (), sweep.offline
+    if not (users or loads or offline):
+        told = workload_file.traffic.users
+        users = () if told is None else (told.count,)
+        offline = told is None and server.mode == "offline"
+        loads = () if users or offline else LOADS
+    return Axes(
+        slots=sweep.slots,
+        replicas=sweep.replicas or (server.replicas or 1,),
+        balancers=sweep.balancer or (server.balancer,),
+        costs=tuple(costs),
+        length_cvs=sweep.length_cv or (None,),
+        loads=loads,
+        users=users,
+        offline=offline,
+        searches=sweep.limits,
+    )
+
+
+def _check_spread(workload: Workload, workload_file: WorkloadFile) -> None:
+    """Lengths that do not vary have no spread to be widened.
 
     Raises:
-        InputError: The log cannot be used, or a request can never run in the memory.
-        MissingExtraError: Ray was asked for and is not installed.
-        EndpointError: The Ray cluster cannot be reached.
+        ConfigError: They are to be.
     """
-    workload, notes = build_workload(workload_file, seed=plan.seed)
-    done = sweep(
-        workload,
-        plan.grid,
-        plan.cost.cost,
-        engine,
-        seed=plan.seed,
-        replicas=plan.replicas,
-        memory=plan.memory,
-        prediction_errors=plan.prediction_errors,
-        on_progress=on_progress,
-    )
-    notes += unlimited_memory(workload_file, plan.cost)
-    return done, notes + without_effect(workload_file)
-
-
-def _replicas(workload_file: WorkloadFile) -> int:
-    """`to_server` asks for slots, which a sweep takes from its grid."""
-    server = workload_file.server
-    if server.slots is None:
-        server = server.model_copy(update={"slots": workload_file.sweep.slots[0]})
-    return to_server(workload_file.model_copy(update={"server": server}))[1]
+    tokens = workload.output_tokens
+    if any(cv > 0 for cv in workload_file.sweep.length_cv or ()) and np.ptp(tokens) == 0:
+        raise ConfigError(
+            "sweep.length_cv cannot respread output lengths that are all equal",
+            where=where(workload_file, "sweep.length_cv"),
+            why=f"all {len(tokens):,} requests have {int(tokens[0]):,} tokens: no shape to stretch",
+            hint="Give the traffic a shape, for example synthetic output_tokens: {lognormal: "
+            f"{{mean: {int(tokens[0])}, cv: 1}}}}",
+        )

@@ -1,102 +1,129 @@
-"""The local engine: this process, and a few more where the work is large."""
+"""The local engine: this process, or a few more."""
 
 from __future__ import annotations
 
-import math
 import multiprocessing
 import signal
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
 
-from slotwise_workflows.errors import SlotwiseError
-from slotwise_workflows.sweep.evaluate import Row, Scenario, run_point, run_points
-from slotwise_workflows.sweep.points import OnProgress, Point, deal
+from slotwise_workflows.sweep.batches import Batch
+from slotwise_workflows.sweep.evaluate import Done, run_points
+from slotwise_workflows.sweep.scenario import Scenario
 
-LARGE = 20_000_000
-"""Simulated requests from which further processes pay: below, starting them takes longer."""
-
-TASKS_PER_WORKER = 8
-"""Batches small enough that no worker ends long after the others."""
-
-LARGEST_TASK = 4_000_000
-"""Simulated requests of a batch, about a second's: an interrupt waits for the batches begun."""
+MOST_DEATHS = 3
+"""A point whose process died so often, with nothing else running, is given up."""
 
 
 def run_local(
-    scenario: Scenario,
-    grid: Sequence[Point],
-    *,
-    workers: int,
-    on_progress: OnProgress,
-) -> list[Row]:
-    """Evaluate the points on this machine.
+    scenario: Scenario, batches: Sequence[Batch], *, workers: int
+) -> Generator[Sequence[Done], None, None]:
+    """Evaluates the points on this machine.
 
-    Small grids run in this process. Large ones run in ``workers`` processes started afresh
-    (``spawn``: the same on every platform, and no state of this process enters), so a script that
-    calls this needs the usual ``if __name__ == "__main__":``.
+    One worker is this process. More are started afresh (``spawn``: the same on every platform, and
+    no state of this process enters), so a script that calls this needs the usual
+    ``if __name__ == "__main__":``. Closing the generator stops them.
 
     Args:
         scenario: What all points share.
-        grid: The points, in any order.
-        workers: Processes at most, >= 1.
-        on_progress: Told how many points are done, of how many.
+        batches: The points, in tasks.
+        workers: Processes, >= 1.
 
-    Returns:
-        The rows, in no particular order.
-
-    Raises:
-        SlotwiseError: A process died.
+    Yields:
+        What a task found, as soon as it is done.
     """
-    if workers > 1 and len(grid) > 1 and simulated_requests(scenario, grid) >= LARGE:
-        return run_processes(scenario, grid, workers=workers, on_progress=on_progress)
-    rows: list[Row] = []
-    for done, point in enumerate(grid, start=1):
-        rows.extend(run_point(scenario, point))
-        on_progress(done, len(grid))
-    return rows
+    if workers == 1:
+        for batch in batches:
+            yield run_points(scenario, batch)
+        return
+    waiting = deque(_Task(batch) for batch in batches)
+    while waiting:
+        with _pool(scenario, workers) as pool:
+            yield from _run_until_one_dies(pool, waiting, workers)
 
 
-def run_processes(
-    scenario: Scenario,
-    grid: Sequence[Point],
-    *,
-    workers: int,
-    on_progress: OnProgress,
-) -> list[Row]:
-    """Evaluate the points in processes of their own; see `run_local`.
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """Points to be computed, and how often a process died that was at it."""
 
-    Interrupting it drops the batches that have not begun and waits for those that have.
+    batch: Batch
+    deaths: int = 0
+
+
+def _run_until_one_dies(
+    pool: ProcessPoolExecutor, waiting: deque[_Task], workers: int
+) -> Iterator[Sequence[Done]]:
+    """Runs tasks while all processes live; what was running when one died waits again, in front.
+
+    When a process dies, nobody knows which task it was at. So each of those that ran is run alone
+    from then on, until it is done: who dies alone has died of itself.
     """
-    rows: list[Row] = []
-    done = 0
-    by_size = math.ceil(simulated_requests(scenario, grid) / LARGEST_TASK)
-    batches = deal(grid, max(workers * TASKS_PER_WORKER, by_size))
+    running: dict[Future[list[Done]], _Task] = {}
+    while waiting or running:
+        while waiting and len(running) < (1 if waiting[0].deaths else 2 * workers):
+            task = waiting.popleft()
+            running[pool.submit(_run, task.batch)] = task
+        done, _ = wait(running, return_when=FIRST_COMPLETED)
+        broken = False
+        for future in done:
+            try:
+                found = future.result()
+            except BrokenProcessPool:
+                broken = True
+            else:
+                del running[future]
+                yield found
+        if broken:
+            for task in reversed(running.values()):
+                yield from _again(task, waiting)
+            return
+
+
+def _again(task: _Task, waiting: deque[_Task]) -> Iterator[Sequence[Done]]:
+    """Puts a task whose process died in front, point by point the second time; or gives it up."""
+    deaths = task.deaths + 1
+    alone = len(task.batch) == 1
+    if alone and deaths == MOST_DEATHS:
+        why = f"its process died {MOST_DEATHS} times; most often the machine had no memory left"
+        yield [Done(task.batch[0], failure=why)]
+    elif alone or deaths == 1:
+        waiting.appendleft(_Task(task.batch, deaths))
+    else:
+        waiting.extendleft(_Task((point,), 1) for point in reversed(task.batch))
+
+
+@contextmanager
+def _pool(scenario: Scenario, workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes that have the scenario; on the way out none of them is left."""
+    others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_leave_interrupts
+        workers,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_begin,
+        initargs=(scenario,),
     )
     try:
-        running = {pool.submit(run_points, scenario, batch): len(batch) for batch in batches}
-        for future in as_completed(running):
-            rows.extend(future.result())
-            done += running[future]
-            on_progress(done, len(grid))
-    except BrokenProcessPool:
-        raise SlotwiseError(
-            "a worker process of the sweep died",
-            why="most often the machine had no memory left",
-            hint="Use fewer --workers",
-        ) from None
+        yield pool
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-    return rows
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in set(multiprocessing.active_children()) - others:
+            process.terminate()
+            process.join()
 
 
-def simulated_requests(scenario: Scenario, grid: Sequence[Point]) -> int:
-    """How many requests the grid replays in all."""
-    return len(scenario.workload) * sum(len(point.policies) for point in grid)
+_begun: list[Scenario] = []
+"""Of a worker process: what it was started with, instead of once a task."""
 
 
-def _leave_interrupts() -> None:
+def _begin(scenario: Scenario) -> None:
     """Ctrl-C reaches every process of a terminal; only the first one is to act on it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _begun.append(scenario)
+
+
+def _run(batch: Batch) -> list[Done]:
+    return run_points(_begun[-1], batch)

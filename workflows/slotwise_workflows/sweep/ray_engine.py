@@ -18,18 +18,24 @@ import signal
 import socket
 import tempfile
 import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from importlib.metadata import version
 from typing import Any
 
 from slotwise_sim.workload import Workload
-from slotwise_workflows.errors import EndpointError, MissingExtraError, SlotwiseError
-from slotwise_workflows.sweep.evaluate import Row, Scenario, run_points
-from slotwise_workflows.sweep.points import OnProgress, Point, deal
+from slotwise_workflows.errors import EndpointError, SlotwiseError
+from slotwise_workflows.sweep.batches import Batch
+from slotwise_workflows.sweep.engine import ray_is_missing
+from slotwise_workflows.sweep.estimate import bytes_of
+from slotwise_workflows.sweep.evaluate import Done, run_points
+from slotwise_workflows.sweep.scenario import Scenario
 
-TASKS_PER_WORKER = 4
-"""Small enough batches that no worker is left with a long last one."""
+IN_FLIGHT = 2
+"""Tasks a processor: one is computed while the next one travels. The rest waits here."""
+
+MOST_DEATHS = 3
+"""A task whose worker or node died so often, or was out of memory, is tried point by point."""
 
 _SMALLEST_STORE = 100 * 2**20
 _KNOCK_S = 10.0
@@ -50,64 +56,108 @@ _STARTUP_ENVIRONMENT = {
 
 def run_ray(
     scenario: Scenario,
-    grid: Sequence[Point],
+    batches: Sequence[Batch],
     *,
     workers: int,
     address: str | None,
-    on_progress: OnProgress,
-) -> list[Row]:
-    """Evaluate the points as Ray tasks.
+) -> Iterator[Sequence[Done]]:
+    """Evaluates the points as Ray tasks.
 
     The scenario is put into the object store once; a task names a batch of points and gives back
-    their rows. At most twice as many tasks are in flight as the cluster has processors, so that a
-    long grid does not fill the scheduler. A task whose worker dies is run again by Ray: its rows
-    come out the same, since a point carries its own seed.
+    what it found. A few tasks a processor are in flight, so that a long grid does not fill the
+    scheduler. A task whose worker or node dies is run again by Ray, elsewhere if need be: it finds
+    the same, since a point carries its own seed. Closing the generator cancels what is in flight.
 
     Args:
         scenario: What all points share.
-        grid: The points, in any order.
+        batches: The points, in tasks.
         workers: Processors of a Ray of our own; a given cluster uses what it has.
         address: Of an existing cluster (``host:port``, ``ray://host:port`` or ``auto``), or None.
-        on_progress: Told how many points are done, of how many.
 
-    Returns:
-        The rows, in no particular order.
+    Yields:
+        What a task found, as soon as it is done.
 
     Raises:
         MissingExtraError: Ray is not installed.
-        EndpointError: The cluster at ``address`` cannot be reached.
-        SlotwiseError: A task failed for good.
+        EndpointError: The cluster at ``address`` cannot be reached, or runs other versions.
+        SlotwiseError: Ray was lost.
     """
     with _session(scenario.workload, workers, address) as ray:
         try:
-            return _run_tasks(ray, scenario, grid, on_progress)
+            if address is not None:
+                _check_versions(ray, address)
+            yield from _run_tasks(ray, scenario, batches)
         except ray.exceptions.RayError as error:
             raise _told(error) from None
 
 
-def _run_tasks(
-    ray: Any,
-    scenario: Scenario,
-    grid: Sequence[Point],
-    on_progress: OnProgress,
-) -> list[Row]:
-    processors = max(1, int(ray.cluster_resources().get("CPU", 1)))
+def _run_tasks(ray: Any, scenario: Scenario, batches: Sequence[Batch]) -> Iterator[Sequence[Done]]:
     shared = ray.put(scenario)
-    evaluate = ray.remote(num_cpus=1)(run_points)
-    waiting = deal(grid, processors * TASKS_PER_WORKER)
-    running: dict[Any, int] = {}
-    rows: list[Row] = []
-    done = 0
-    while running or waiting:
-        while waiting and len(running) < 2 * processors:
-            batch = waiting.pop()
-            running[evaluate.remote(shared, batch)] = len(batch)
-        ready, _ = ray.wait(list(running), num_returns=1)
-        for reference in ready:
-            rows.extend(ray.get(reference))
-            done += running.pop(reference)
-            on_progress(done, len(grid))
-    return rows
+    evaluate = ray.remote(num_cpus=1, max_retries=MOST_DEATHS)(run_points)
+    waiting = deque(batches)
+    running: dict[Any, Batch] = {}
+    try:
+        while waiting or running:
+            # Nodes come and go.
+            processors = max(1, int(ray.cluster_resources().get("CPU", 1)))
+            while waiting and len(running) < IN_FLIGHT * processors:
+                batch = waiting.popleft()
+                running[evaluate.remote(shared, batch)] = batch
+            ready, _ = ray.wait(list(running), num_returns=1)
+            for reference in ready:
+                batch = running.pop(reference)
+                try:
+                    yield ray.get(reference)
+                except _lost(ray) as error:
+                    if len(batch) == 1:
+                        yield [Done(batch[0], failure=_one_line(error))]
+                    waiting.extendleft((point,) for point in batch if len(batch) > 1)
+    finally:
+        for reference in running:
+            with contextlib.suppress(Exception):  # the cluster may be what was lost
+                ray.cancel(reference, force=True)
+
+
+def _lost(ray: Any) -> tuple[type[Exception], ...]:
+    """What ends one task and leaves the others alone."""
+    found = ray.exceptions
+    return (
+        found.WorkerCrashedError,
+        found.NodeDiedError,
+        found.OutOfMemoryError,
+        found.ObjectLostError,
+    )
+
+
+def _check_versions(ray: Any, address: str) -> None:
+    """Asks every node what it runs.
+
+    Raises:
+        EndpointError: One runs another version of slotwise.
+    """
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    own = _own_version()
+    ask = ray.remote(num_cpus=0, max_retries=0)(_own_version)
+    nodes = [node for node in ray.nodes() if node["Alive"]]
+    asked = {
+        node["NodeManagerAddress"]: ask.options(
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        ).remote()
+        for node in nodes
+    }
+    for node, answer in asked.items():
+        told = ray.get(answer)
+        if told != own:
+            raise EndpointError(
+                f"the cluster's node {node} has slotwise {told}, and this is {own}",
+                where=address,
+                hint="Install the same version of slotwise on every node",
+            )
+
+
+def _own_version() -> str:
+    return version("slotwise")
 
 
 @contextlib.contextmanager
@@ -133,7 +183,7 @@ def _session(workload: Workload, workers: int, address: str | None) -> Iterator[
                 "num_cpus": workers,
                 "num_gpus": 0,
                 "include_dashboard": False,
-                "object_store_memory": max(_SMALLEST_STORE, 4 * _bytes_of(workload)),
+                "object_store_memory": max(_SMALLEST_STORE, 4 * bytes_of(workload)),
                 "_temp_dir": stack.enter_context(_short_directory()),
             }
         else:
@@ -151,12 +201,7 @@ def _import_ray() -> Any:
         import ray
         import ray.exceptions
     except ImportError:
-        raise MissingExtraError(
-            "the Ray engine is not installed",
-            hint="In a checkout run: uv sync --extra ray; beside a bundle's wheel: "
-            f'pip install "slotwise-{version("slotwise")}-py3-none-any.whl[ray]"; '
-            "or use --engine local",
-        ) from None
+        raise ray_is_missing() from None
     return ray
 
 
@@ -232,11 +277,6 @@ def _knock(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_S).close()
     except (OSError, OverflowError) as error:
         raise _unreachable(address, error) from None
-
-
-def _bytes_of(workload: Workload) -> int:
-    columns = (getattr(workload, field.name) for field in fields(workload))
-    return sum(column.nbytes for column in columns if column is not None)
 
 
 def _unreachable(address: str | None, error: Exception) -> SlotwiseError:

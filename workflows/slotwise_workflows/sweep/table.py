@@ -1,154 +1,159 @@
-"""What a sweep found: the table of all rows, its file, and its summary by point and policy."""
+"""What a sweep found: its two tables, their files, and their summary by setting and policy."""
 
 from __future__ import annotations
 
 import dataclasses
 import io
+import json
 import math
-from collections.abc import Iterable, Sequence
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import polars as pl
-from pydantic import ConfigDict, Field
 
-from slotwise_sim.memory import Memory
+from slotwise_sim import Workload
 from slotwise_sim.replicate import interval
-from slotwise_workflows.costs import CostRecord, StatedCost
-from slotwise_workflows.result import Estimate, Record
-from slotwise_workflows.sweep.evaluate import Row
-from slotwise_workflows.sweep.points import Point
+from slotwise_workflows.costs import CostRecord
+from slotwise_workflows.record import Estimate
+from slotwise_workflows.sweep.evaluate import Done
+from slotwise_workflows.sweep.record import (
+    SCHEMA,
+    Failure,
+    Here,
+    SweepFigures,
+    SweepLimit,
+    SweepRow,
+)
+from slotwise_workflows.sweep.rows import Limit, Row
+from slotwise_workflows.sweep.scenario import Scenario, offered_per_s
 
-SCHEMA: Literal["slotwise/sweep/v1"] = "slotwise/sweep/v1"
-
-COLUMNS = {
-    field.name: (
-        pl.String
-        if field.name == "policy"
-        else pl.Int64
-        if field.name in {"slots", "replication", "seed", "requests"}
-        else pl.Float64
-    )
-    for field in dataclasses.fields(Row)
-}
-"""Column names and types of ``sweep.parquet``, in order; `Row` says what each means."""
+_TYPES = {"str": pl.String, "Arrivals": pl.String, "int": pl.Int64, "float": pl.Float64}
 
 
-class SweepRow(Record):
-    """One policy at one point: means over the replications, with their 95 % intervals."""
-
-    slots: int
-    load: float = Field(description="times the workload's own arrival rate")
-    policy: str
-    replications: int
-    requests: int = Field(description="of one replication")
-    gain: Estimate | None = Field(
-        description="sustainable requests per second over batches in order of arrival; null below "
-        "one batch"
-    )
-    latency_ratio: Estimate = Field(description="the baseline's mean latency over this one's")
-    latency_mean_s: Estimate
-    latency_p95_s: Estimate
-    queue_delay_mean_s: Estimate
-    ttft_p95_s: Estimate
-    idle_share: Estimate
-    requests_per_s: Estimate
-    output_tokens_per_s: Estimate
-    makespan_s: Estimate
-    utilisation: Estimate | None = Field(
-        description="offered over sustainable load; null where all requests arrive at once"
-    )
+def _columns(kind: type[Row] | type[Limit]) -> dict[str, Any]:
+    """Column names and types, in order; the class says what each means."""
+    fields = dataclasses.fields(kind)
+    return {field.name: _TYPES[str(field.type).removesuffix(" | None")] for field in fields}
 
 
-class SweepReport(Record):
-    """The content of ``sweep --json``."""
-
-    schema_: Literal["slotwise/sweep/v1"] = Field(SCHEMA, alias="schema")
-    engine: Literal["local", "ray"]
-    points: int = Field(description="paired comparisons run: slots x load x replications")
-    seed: int
-    cost: CostRecord
-    memory: Memory | None = Field(description="of one server; null where it limits nothing")
-    baseline: str = Field(description="the policy that latency_ratio compares with")
-    rows: list[SweepRow]
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, populate_by_name=True
-    )
+COLUMNS = _columns(Row)
+LIMIT_COLUMNS = _columns(Limit)
+SERVER = ("cost", "slots", "replicas", "balancer", "length_cv")
+SETTING = (*SERVER, "arrivals", "load", "users")
 
 
-def table(rows: Iterable[Row], grid: Sequence[Point]) -> pl.DataFrame:
-    """All rows as a table, in the order of the grid and, within a point, of its policies.
+def replays(done: Iterable[Done]) -> pl.DataFrame:
+    """The replays as a table: a row a point and policy, in the order given."""
+    return _frame((row for own in done if not own.point.search for row in own.rows), COLUMNS)
 
-    The engines give rows in the order in which their workers were done; this order does not
-    depend on it.
+
+def limits(done: Iterable[Done]) -> pl.DataFrame:
+    """The searches as a table: a row a point and policy, in the order given."""
+    return _frame((row for own in done if own.point.search for row in own.rows), LIMIT_COLUMNS)
+
+
+def _frame(rows: Iterable[Row | Limit], columns: dict[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame([dataclasses.astuple(row) for row in rows], columns, orient="row")
+
+
+def parquet(frame: pl.DataFrame, costs: Mapping[str, CostRecord]) -> bytes:
+    """A table as the bytes of its file: the same table, the same bytes.
+
+    The file's metadata say what the costs are and where they come from, as ``sweep --json`` does.
 
     Args:
-        rows: What an engine returned.
-        grid: The points they are of.
-
-    Returns:
-        A row a point and policy, with the columns of `COLUMNS`.
-
-    Raises:
-        ValueError: A row is missing, is there twice, or is of no point of the grid.
-    """
-    given = list(rows)
-    found = {(row.slots, row.load, row.replication, row.policy): row for row in given}
-    wanted = [
-        (point.slots, point.load, point.replication, name)
-        for point in grid
-        for name, _policy in point.policies
-    ]
-    if len(given) != len(wanted) or found.keys() != set(wanted):
-        raise ValueError("the rows are not those of the grid")
-    return pl.DataFrame([dataclasses.astuple(found[key]) for key in wanted], COLUMNS, orient="row")
-
-
-def parquet(frame: pl.DataFrame, cost: StatedCost) -> bytes:
-    """The table as the bytes of ``sweep.parquet``: the same table, the same bytes.
-
-    The file's metadata say what the cost is and where it comes from, as ``sweep --json`` does.
+        frame: What `replays` or `limits` returned.
+        costs: By the name that rows have them by.
     """
     file = io.BytesIO()
-    metadata = {"schema": SCHEMA, "cost": CostRecord.of(cost).model_dump_json()}
+    told = {name: own.model_dump(mode="json") for name, own in costs.items()}
+    metadata = {"schema": SCHEMA, "costs": json.dumps(told)}
     frame.write_parquet(file, compression="zstd", metadata=metadata)
     return file.getvalue()
 
 
 def summary(frame: pl.DataFrame) -> list[SweepRow]:
-    """Means over the replications of each point and policy.
+    """Means over the replications of each setting and policy.
 
     The interval is the middle 95 % of the replications: how far a figure of one traffic like this
     one may lie from the mean, not how well the mean is known. One replication gives no width.
 
     Args:
-        frame: What `table` returned.
+        frame: What `replays` returned.
 
     Returns:
-        A row a number of slots, load and policy, in the table's order.
+        A row a setting and policy, in the table's order.
     """
-    keys = ["slots", "load", "policy"]
-    measured = [name for name in COLUMNS if name in SweepRow.model_fields and name not in keys]
-    measured.remove("requests")
+    measured = [name for name in COLUMNS if name in SweepRow.model_fields]
     return [
-        SweepRow(
-            slots=group["slots"][0],
-            load=group["load"][0],
-            policy=group["policy"][0],
-            replications=group.height,
-            requests=group["requests"][0],
-            **{name: _estimate(group[name]) for name in measured},
-        )
-        for group in frame.partition_by(keys, maintain_order=True)
+        SweepRow(**told, requests=group["requests"][0])
+        for group, told in _groups(frame, (*SETTING, "policy"), {*measured} - {"requests"})
     ]
 
 
+def limit_summary(frame: pl.DataFrame) -> list[SweepLimit]:
+    """As `summary`, of what `limits` returned."""
+    measured = {name for name in LIMIT_COLUMNS if name in SweepLimit.model_fields}
+    return [SweepLimit(**told) for _, told in _groups(frame, (*SERVER, "policy"), measured)]
+
+
+def failures(done: Sequence[Done]) -> list[Failure]:
+    """The points that were not computed, in the order given."""
+    return [
+        Failure(
+            **{name: getattr(own.point.setting, name) for name in (*SERVER, "load", "users")},
+            replication=own.point.replication,
+            limits=own.point.search,
+            why=own.failure,
+        )
+        for own in done
+        if own.failure
+    ]
+
+
+def figures_of(scenario: Scenario, done: Sequence[Done]) -> SweepFigures:
+    """What was found, setting by setting.
+
+    Args:
+        scenario: What was swept.
+        done: Its points, in the order of the grid.
+    """
+    return SweepFigures(
+        objectives=dict(scenario.objectives),
+        thresholds={
+            "gain_adopt": scenario.gain_adopt,
+            "waiting_adopt": scenario.waiting_adopt,
+        },
+        baseline=scenario.baseline(),
+        here=_here(scenario.workload),
+        rows=summary(replays(done)),
+        limits=limit_summary(limits(done)),
+    )
+
+
+def _here(workload: Workload) -> Here:
+    tokens = workload.output_tokens
+    return Here(
+        requests=len(tokens),
+        length_cv=float(tokens.std(ddof=1) / tokens.mean()) if len(tokens) > 1 else None,
+        rate_per_s=offered_per_s(workload),
+    )
+
+
+def _groups(
+    frame: pl.DataFrame, keys: Sequence[str], measured: set[str]
+) -> Iterable[tuple[pl.DataFrame, dict[str, Any]]]:
+    for group in frame.partition_by(keys, maintain_order=True):
+        told = {name: group[name][0] for name in keys}
+        estimates = {name: _estimate(group[name]) for name in sorted(measured - {*keys})}
+        yield group, {**told, **estimates, "replications": group.height}
+
+
 def _estimate(values: pl.Series) -> Estimate | None:
-    """None where the figure has no meaning in any replication."""
-    known: list[float] = values.drop_nulls().to_list()
-    if not known:
+    """None where the figure has no meaning in some replication: a mean of the others would lie."""
+    if values.null_count():
         return None
+    known: list[float] = values.to_list()
     low, high = interval(known)
     # math.fsum: the mean of equal values is that value, and no order of adding moves it.
-    mean = math.fsum(known) / len(known)
-    return Estimate(estimate=mean, low=low, high=high)
+    return Estimate(estimate=math.fsum(known) / len(known), low=low, high=high)

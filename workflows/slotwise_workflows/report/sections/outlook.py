@@ -15,6 +15,7 @@ from slotwise_workflows.report.document import (
     Section,
     Table,
 )
+from slotwise_workflows.report.sections.sweep_tables import limits_table
 from slotwise_workflows.report.words import Words
 from slotwise_workflows.result import Diagnosis, Provenance, WhatIf
 from slotwise_workflows.sample_size import P95_REQUESTS
@@ -64,7 +65,21 @@ def what_if(diagnosis: Diagnosis, words: Words) -> Section:
         tag=words("label.simulated"),
         note=words("whatif.note") if strained and timed else "",
     )
-    return Section("what-if", title, (Paragraph(lead), table))
+    limits = _limits(diagnosis, words)
+    return Section("what-if", title, (Paragraph(lead), table, *([limits] if limits else [])))
+
+
+def _limits(diagnosis: Diagnosis, words: Words) -> Table | None:
+    """Capacity, servers needed, and where the change pays, with their intervals."""
+    if diagnosis.sweep is None or not reading.times_count(diagnosis):
+        return None
+    return limits_table(
+        diagnosis.sweep,
+        words,
+        named=lambda policy: reading.policy_name(words, policy, diagnosis),
+        in_words=reading.compared(words, diagnosis),
+        label=reading.seconds_label(diagnosis),
+    )
 
 
 def _seconds(point: WhatIf, seconds: dict[str, float], batch: str, words: Words) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from slotwise_workflows.report import charts, reading, svg, timeline_chart
 from slotwise_workflows.report.document import Column, Figure, Label, Section, Table
+from slotwise_workflows.report.sections import sweep
 from slotwise_workflows.report.words import Words
 from slotwise_workflows.result import (
     ArrivalFigures,
@@ -33,7 +34,7 @@ _UNITS = (
 def pictures(diagnosis: Diagnosis, words: Words) -> Section | None:
     """Every picture that the result carries the data for."""
     return _section(
-        diagnosis, words, "pictures", (_slots_over_time, _lengths, _gain, _load, _arrivals)
+        diagnosis, words, "pictures", (_slots_over_time, _lengths, _gain, _load, _plane, _arrivals)
     )
 
 
@@ -44,7 +45,9 @@ def measured(diagnosis: Diagnosis, words: Words) -> Section | None:
 
 def simulated(diagnosis: Diagnosis, words: Words) -> Section | None:
     """The pictures of what ways of batching make of the log."""
-    return _section(diagnosis, words, "pictures-simulated", (_slots_over_time, _gain, _load))
+    return _section(
+        diagnosis, words, "pictures-simulated", (_slots_over_time, _gain, _load, _plane)
+    )
 
 
 def _section(
@@ -328,6 +331,17 @@ def _load(diagnosis: Diagnosis, words: Words) -> Figure | None:
         table=_table(words, "load.table", (words("load.column"), *names.values()), rows),
         label=reading.seconds_label(diagnosis),
         note=words("load.note") if any(over for *_, over in series) else "",
+    )
+
+
+def _plane(diagnosis: Diagnosis, words: Words) -> Figure | None:
+    if diagnosis.sweep is None or not reading.times_count(diagnosis):
+        return None
+    return sweep.plane_figure(
+        diagnosis.sweep,
+        words,
+        named=reading.compared(words, diagnosis),
+        label=reading.seconds_label(diagnosis),
     )
 
 

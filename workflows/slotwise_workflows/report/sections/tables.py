@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from slotwise_workflows.record import Estimate
 from slotwise_workflows.report import reading
 from slotwise_workflows.report.document import (
     Block,
@@ -17,7 +18,7 @@ from slotwise_workflows.report.document import (
 from slotwise_workflows.report.sections.data import known
 from slotwise_workflows.report.sections.first_page import model_name
 from slotwise_workflows.report.words import Words
-from slotwise_workflows.result import Diagnosis, Estimate, PolicyFigures, Result
+from slotwise_workflows.result import Diagnosis, PolicyFigures, Result
 from slotwise_workflows.sample_size import P95_REQUESTS, P99_REQUESTS
 
 _MAX_MODELS = 8

@@ -23,18 +23,25 @@ from slotwise_sim import (
 from slotwise_sim.replicate import resample
 from slotwise_sim.workload import at_load
 from slotwise_workflows.errors import ConfigError
-from slotwise_workflows.sweep.evaluate import Row, Scenario, baseline, run_point
-from slotwise_workflows.sweep.points import points
+from slotwise_workflows.sweep.points import Point, Setting, seed_of
+from slotwise_workflows.sweep.replay import replay
+from slotwise_workflows.sweep.rows import Row
+from slotwise_workflows.sweep.scenario import Scenario, bench
+from slotwise_workflows.thinking import Thinking
 
 MS = PerToken(10.0)
+
+
+def rows_in(setting: Setting, scenario: Scenario) -> dict[str, Row]:
+    point = Point(setting, replication=0, seed=seed_of(3, 0))
+    return {row.policy: row for row in replay(bench(scenario), point)}
 
 
 def rows_by_policy(
     workload: Workload, policies: dict[str, Policy], *, slots: int, load: float, replicas: int = 1
 ) -> dict[str, Row]:
-    [point] = points([slots], [load], policies, 1, seed=3)
-    scenario = Scenario(workload, MS, replicas, run=1)
-    return {row.policy: row for row in run_point(scenario, point)}
+    scenario = Scenario(workload, policies, {"": MS}, run=1)
+    return rows_in(Setting(slots, replicas, load=load), scenario)
 
 
 def test_light_load_by_hand(even_workload: Workload, both_policies: dict[str, Policy]) -> None:
@@ -123,10 +130,9 @@ def test_fewer_requests_than_slots_have_no_gain(
 def rows_at(
     workload: Workload, policies: dict[str, Policy], cost: Cost, **others: Any
 ) -> dict[str, Row]:
-    [point] = points([2], [1.0], policies, 1, seed=3)
     # Runs as long as the workload keep its order, wherever they begin.
-    scenario = Scenario(workload, cost, 1, run=len(workload), **others)
-    return {row.policy: row for row in run_point(scenario, point)}
+    scenario = Scenario(workload, policies, {"": cost}, run=len(workload), **others)
+    return rows_in(Setting(2, load=1.0), scenario)
 
 
 @pytest.fixture
@@ -201,6 +207,65 @@ def test_a_point_that_takes_no_time_is_refused(both_policies: dict[str, Policy])
         rows_at(workload, both_policies, Step(base_ms=0, per_seq_ms=1))
 
 
+def test_users_take_turns(even_workload: Workload, both_policies: dict[str, Policy]) -> None:
+    """Two users, 1 s of service and 3 s of thought: a request of each every 4 s, on two slots."""
+    scenario = Scenario(even_workload, both_policies, {"": MS}, run=1, thinking=Thinking(3.0))
+    rows = rows_in(Setting(2, users=2), scenario)
+    for row in rows.values():
+        assert (row.arrivals, row.users, row.load, row.utilisation) == ("closed", 2, None, None)
+        assert row.latency_mean_s == pytest.approx(1)
+        assert row.makespan_s == pytest.approx(4 * 4)
+
+
+def test_an_offline_job_is_there_from_the_start(
+    even_workload: Workload, both_policies: dict[str, Policy]
+) -> None:
+    rows = rows_in(Setting(2), Scenario(even_workload, both_policies, {"": MS}, run=1))
+    for row in rows.values():
+        assert (row.arrivals, row.load, row.users) == ("offline", None, None)
+        assert row.makespan_s == pytest.approx(8 * 1 / 2)
+        assert row.utilisation is None
+
+
+def test_lengths_that_are_respread_gain_more(uneven_workload: Workload) -> None:
+    policies: dict[str, Policy] = {"static": Static(), "continuous": Continuous()}
+    scenario = Scenario(uneven_workload, policies, {"": MS}, run=3)
+    gains = {
+        cv: rows_in(Setting(4, length_cv=cv, load=1.0), scenario)["continuous"].gain
+        for cv in (0.0, 0.5, 1.0, 2.0)
+    }
+    assert gains[0.0] == pytest.approx(1)
+    assert list(gains.values()) == sorted(gains.values(), key=lambda gain: gain or 0)
+    assert gains[2.0] is not None
+    assert gains[2.0] > 2
+
+
+def test_the_least_busy_server_is_found(even_workload: Workload) -> None:
+    """Every other request is long: in turn, one of two servers gets all of them."""
+    workload = replace(
+        even_workload,
+        arrival_s=np.arange(0.0, 8.0),
+        output_tokens=np.tile([100, 300], 4),
+    )
+    policies: dict[str, Policy] = {"continuous": Continuous()}
+    scenario = Scenario(workload, policies, {"": MS}, run=8)
+    in_turn = rows_in(Setting(1, 2, "round_robin", load=1.0), scenario)["continuous"]
+    least_busy = rows_in(Setting(1, 2, "least_busy", load=1.0), scenario)["continuous"]
+    assert in_turn.queue_delay_mean_s > least_busy.queue_delay_mean_s
+
+
+def test_each_cost_has_its_own_memory(uneven_workload: Workload) -> None:
+    """A time per token knows no memory; beside it a step cost is limited by what there is."""
+    policies: dict[str, Policy] = {"static": Static(), "continuous": Continuous()}
+    costs: dict[str, Cost] = {"fixed": MS, "step": Step(base_ms=10)}
+    scenario = Scenario(uneven_workload, policies, costs, run=3, memory=Memory(512))
+    free = rows_in(Setting(4, cost="fixed", load=1.0), scenario)["continuous"]
+    limited = rows_in(Setting(4, cost="step", load=1.0), scenario)["continuous"]
+    assert free.gain is not None
+    assert limited.gain is not None
+    assert limited.gain < free.gain
+
+
 @pytest.mark.parametrize(
     ("policies", "expected"),
     [
@@ -208,5 +273,7 @@ def test_a_point_that_takes_no_time_is_refused(both_policies: dict[str, Policy])
         ({"c": Continuous(), "c#2": Continuous()}, "c"),
     ],
 )
-def test_the_baseline(policies: dict[str, Policy], expected: str) -> None:
-    assert baseline(tuple(policies.items())) == expected
+def test_the_baseline(
+    uneven_workload: Workload, policies: dict[str, Policy], expected: str
+) -> None:
+    assert Scenario(uneven_workload, policies, {"": MS}, run=1).baseline() == expected

@@ -1,0 +1,173 @@
+"""What `slotwise sweep` prints: latency by setting, and the limits of each server."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from slotwise_cli.summary import setting_lines
+
+if TYPE_CHECKING:
+    from slotwise_cli.console import Console
+    from slotwise_workflows.record import Estimate
+    from slotwise_workflows.sweep.record import SweepLimit, SweepReport, SweepRow
+
+MOST_ROWS = 60
+"""Lines of a table; the files have all of them."""
+
+_SERVER = ("cost", "slots", "replicas", "balancer", "length_cv")
+_SETTING = (*_SERVER, "load", "users")
+_HEADS = {"replicas": "servers", "length_cv": "CV"}
+_BEST = "best gain"
+
+
+def print_sweep(console: Console, found: SweepReport) -> None:
+    """Mean latency by setting, the limits by server, and what they were replayed at."""
+    if found.rows:
+        _print_latencies(found.rows)
+    if found.limits:
+        _print_limits(found.limits, found.baseline)
+    for name, cost in found.costs.items():
+        if len(found.costs) > 1:
+            console.out(f"{name}:")
+        for line in setting_lines(cost, found.memory):
+            console.out(line)
+
+
+def _print_latencies(rows: Sequence[SweepRow]) -> None:
+    """One column a policy, and whose gain is the best."""
+    names = list(dict.fromkeys(row.policy for row in rows))
+    shown = _varied(rows, _SETTING) or ("slots",)
+    settings: dict[tuple[object, ...], dict[str, SweepRow]] = {}
+    for row in rows:
+        key = tuple(getattr(row, name) for name in (*_SETTING, "arrivals"))
+        settings.setdefault(key, {})[row.policy] = row
+    cells = [
+        (
+            *(_cell(getattr(next(iter(own.values())), name)) for name in shown),
+            _best(own),
+            *(_latency(own[name]) for name in names),
+        )
+        for own in settings.values()
+    ]
+    _print_table(
+        "mean latency in seconds",
+        [*(_HEADS.get(name, name) for name in shown), _BEST, *names],
+        cells,
+        caption="best gain: the policy that sustains most requests per second here, over batches "
+        "in order of arrival (95 % of replications). "
+        "* overloaded: the mean grows with the length of the traffic.",
+        policies=names,
+    )
+
+
+def _print_limits(limits: Sequence[SweepLimit], baseline: str) -> None:
+    shown = _varied(limits, _SERVER) or ("slots",)
+    cells = [
+        (
+            *(_cell(getattr(own, name)) for name in shown),
+            own.policy,
+            _estimate(own.capacity_per_s),
+            _servers(own.servers_needed),
+            _estimate(own.break_even_load),
+            _estimate(own.break_even_cv),
+        )
+        for own in limits
+    ]
+    _print_table(
+        "limits",
+        [
+            *(_HEADS.get(name, name) for name in shown),
+            "policy",
+            "requests/s",
+            "servers",
+            "pays from load",
+            "pays from CV",
+        ],
+        cells,
+        caption="requests/s: the most at which every objective is met. servers: the fewest that "
+        f"carry the traffic as it is. pays from: against {baseline}.",
+    )
+
+
+def _varied(rows: Sequence[SweepRow] | Sequence[SweepLimit], names: Sequence[str]) -> list[str]:
+    """The columns in which rows differ."""
+    return [name for name in names if len({getattr(row, name) for row in rows}) > 1]
+
+
+def _print_table(
+    title: str,
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    caption: str,
+    policies: Sequence[str] = (),
+) -> None:
+    from rich import box
+    from rich.console import Console as RichConsole
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, title=Text(title), title_justify="left")
+    console = RichConsole(file=sys.stdout, markup=False, highlight=False, emoji=False)
+    shown = rows[:MOST_ROWS]
+    intervals = [any("(" in row[place] for row in shown) for place in range(len(heads))]
+    short = _short_heads(heads, shown, policies, console.width)
+    for head, wraps in zip(short, intervals, strict=True):
+        table.add_column(Text(head), justify="right", no_wrap=not wraps, overflow="fold")
+    for cells in shown:
+        table.add_row(*cells)
+    more = len(rows) - len(shown)
+    table.caption = Text(caption + (f" {more:,} more rows are in the files." if more else ""))
+    table.caption_justify = "left"
+    console.print(table)
+
+
+def _short_heads(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], policies: Sequence[str], width: int
+) -> list[str]:
+    """The columns' heads; policies by short names where the whole ones leave no room."""
+    wide = sum(max(map(len, column)) + 3 for column in zip(heads, *rows, strict=True))
+    if wide <= width:
+        return list(heads)
+    return [
+        head.replace("dynamic", "dyn").replace("continuous", "cont") if head in policies else head
+        for head in heads
+    ]
+
+
+def _best(by_policy: dict[str, SweepRow]) -> str:
+    gains = {name: row.gain for name, row in by_policy.items() if row.gain is not None}
+    if not gains:
+        return "-"
+    best = max(gains, key=lambda name: gains[name].estimate)
+    return f"{best} {_estimate(gains[best])}"
+
+
+def _latency(row: SweepRow) -> str:
+    overloaded = row.utilisation is not None and row.utilisation.estimate > 1
+    return f"{row.latency_mean_s.estimate:.2f}{'*' if overloaded else ' '}"
+
+
+def _estimate(value: Estimate | None) -> str:
+    if value is None:
+        return "-"
+    figures = [f"{own:.3g}" if own < 1 else f"{own:.2f}" for own in (value.low, value.high)]
+    shown = f"{value.estimate:.3g}" if value.estimate < 1 else f"{value.estimate:.2f}"
+    return shown if figures[0] == figures[1] else f"{shown} ({figures[0]}-{figures[1]})"
+
+
+def _servers(value: Estimate | None) -> str:
+    """Whole servers: their mean over the replications is none."""
+    if value is None:
+        return "-"
+    few, many = math.ceil(value.low), math.ceil(value.high)
+    return str(many) if few == many else f"{few}-{many}"
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:g}" if isinstance(value, float) else str(value)

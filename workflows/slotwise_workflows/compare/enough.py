@@ -1,0 +1,88 @@
+"""How much is enough: the fewest servers, the highest load, the point at which an answer turns.
+
+Each search asks one yes-or-no question of a replay again and again. Finite traffic answers with
+some noise near the point that is looked for; what is found is right to `WITHIN`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from slotwise_sim import Outcome
+from slotwise_sim.metrics import percentile
+
+MOST_SERVERS = 1024
+WITHIN = 0.01
+# Downward from where a search begins: so many halvings.
+_HALVINGS = 10
+
+
+def meets(outcome: Outcome, objectives: Mapping[str, float]) -> bool:
+    """Whether the 95th percentiles stay within what users are promised.
+
+    Args:
+        outcome: Of a replay.
+        objectives: Seconds by name (`latency`, `ttft`).
+    """
+    reached = {
+        "latency": outcome.end_s - outcome.arrival_s,
+        "ttft": outcome.first_token_s - outcome.arrival_s,
+    }
+    return all(percentile(reached[name], 95) <= limit for name, limit in objectives.items())
+
+
+def fewest_servers(enough: Callable[[int], bool], carrying: int) -> int | None:
+    """Fewest servers that are enough; None where `MOST_SERVERS` are not.
+
+    Args:
+        enough: Whether so many servers meet every objective.
+        carrying: Fewest servers that carry the load at all.
+    """
+    if enough(carrying):
+        return carrying
+    least, most = carrying + 1, min(2 * carrying, MOST_SERVERS)
+    while not enough(most):
+        if most >= MOST_SERVERS:
+            return None
+        least, most = most + 1, min(2 * most, MOST_SERVERS)
+    while least < most:
+        middle = (least + most) // 2
+        least, most = (least, middle) if enough(middle) else (middle + 1, most)
+    return most
+
+
+def highest(holds: Callable[[float], bool], most: float) -> float:
+    """The highest value up to ``most`` at which something holds; 0 where it does nowhere.
+
+    It need not hold at low values: a server that waits for full batches is slow at a low load, too.
+    So the first value that does is looked for from above, in steps of the square root of 2.
+    """
+    above = most
+    for step in range(2 * _HALVINGS + 1):
+        value = most * 2 ** (-step / 2)
+        if holds(value):
+            return value if step == 0 else edge(holds, value, above)
+        above = value
+    return 0.0
+
+
+def lowest(holds: Callable[[float], bool], most: float) -> float:
+    """The lowest value from which on something holds up to ``most``, where it is known to.
+
+    0 where it holds ten halvings below, too.
+    """
+    held = most
+    for _ in range(_HALVINGS):
+        if not holds(held / 2):
+            return edge(holds, held, held / 2)
+        held /= 2
+    return 0.0
+
+
+def edge(holds: Callable[[float], bool], inside: float, outside: float) -> float:
+    """The last value at which something holds, between one where it does and one where not."""
+    while max(inside, outside) > min(inside, outside) * (1 + WITHIN):
+        middle = math.sqrt(inside * outside)
+        inside, outside = (middle, outside) if holds(middle) else (inside, middle)
+    return inside

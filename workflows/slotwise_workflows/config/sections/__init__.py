@@ -1,0 +1,1 @@
+"""The sections of a workload file, one file each."""

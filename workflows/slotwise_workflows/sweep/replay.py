@@ -1,0 +1,109 @@
+"""One replay: a point's traffic under every policy, side by side."""
+
+from __future__ import annotations
+
+from slotwise_sim import Outcome, Users, Workload, simulate
+from slotwise_sim.metrics import Figures
+from slotwise_sim.workload import all_at_once, at_load
+from slotwise_workflows.simulation import measure
+from slotwise_workflows.sweep.points import Point, Setting
+from slotwise_workflows.sweep.rows import Row
+from slotwise_workflows.sweep.scenario import Bench, Scenario, offered_per_s, ratio
+
+
+def replay(bench: Bench, point: Point) -> tuple[Row, ...]:
+    """Replays a point's traffic, as it arrives in its setting, under every policy.
+
+    Args:
+        bench: What all points share.
+        point: Not a search.
+
+    Returns:
+        One row a policy, in the scenario's order.
+
+    Raises:
+        ConfigError: No request takes any time at this cost.
+        ValueError: The lengths cannot be respread as the point asks.
+    """
+    scenario, setting = bench.scenario, point.setting
+    requests = len(bench.traffic(point))
+    users = (
+        None
+        if setting.users is None
+        else scenario.thinking.users(setting.users, requests, point.seed)
+    )
+    figures = {
+        name: measure(_serve(scenario, name, bench.seen_by(name, point), setting, users))
+        for name in scenario.policies
+    }
+    # At a load of none, nothing is offered by itself.
+    own_per_s = None if setting.load is None else offered_per_s(bench.traffic(point))
+    offered = None if own_per_s is None or setting.load is None else own_per_s * setting.load
+    base_latency_s = figures[scenario.baseline()]["latency_s"]["mean"]
+    return tuple(
+        _row(
+            point,
+            name,
+            requests,
+            figures[name],
+            utilisation=ratio(offered, bench.sustained_per_s(name, point)),
+            gain=bench.gain(name, point),
+            base_latency_s=base_latency_s,
+        )
+        for name in scenario.policies
+    )
+
+
+def _serve(
+    scenario: Scenario, policy: str, traffic: Workload, setting: Setting, users: Users | None
+) -> Outcome:
+    load = setting.load
+    return simulate(
+        all_at_once(traffic) if load is None else at_load(traffic, load),
+        scenario.policies[policy],
+        scenario.cost(setting),
+        slots=setting.slots,
+        replicas=setting.replicas,
+        balancer=setting.balancer,
+        users=users,
+        memory=scenario.memory_of(setting),
+    )
+
+
+def _row(
+    point: Point,
+    policy: str,
+    requests: int,
+    figures: Figures,
+    *,
+    utilisation: float | None,
+    gain: float | None,
+    base_latency_s: float,
+) -> Row:
+    setting, latency = point.setting, figures["latency_s"]
+    return Row(
+        cost=setting.cost,
+        slots=setting.slots,
+        replicas=setting.replicas,
+        balancer=setting.balancer,
+        length_cv=setting.length_cv,
+        arrivals=setting.arrivals,
+        load=setting.load,
+        users=setting.users,
+        policy=policy,
+        replication=point.replication,
+        seed=point.seed,
+        requests=requests,
+        latency_mean_s=latency["mean"],
+        latency_p95_s=latency["p95"],
+        queue_delay_mean_s=figures["queue_delay_s"]["mean"],
+        ttft_p95_s=figures["ttft_s"]["p95"],
+        idle_share=figures["idle_share"],
+        requests_per_s=figures["requests_per_s"],
+        output_tokens_per_s=figures["output_tokens_per_s"],
+        makespan_s=figures["makespan_s"],
+        preemptions=figures["preemptions"],
+        utilisation=utilisation,
+        gain=gain,
+        latency_ratio=base_latency_s / latency["mean"],
+    )

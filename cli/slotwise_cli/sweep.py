@@ -67,10 +67,11 @@ def sweep(
     from slotwise_workflows.config import load_workload
     from slotwise_workflows.files import prepare_directory, write_file
     from slotwise_workflows.report.sweep_page import write_sweep_page
-    from slotwise_workflows.run_directory import as_json, default_directory, write_sweep
+    from slotwise_workflows.run_directory import as_json, default_directory
     from slotwise_workflows.sweep.engine import choose_engine
     from slotwise_workflows.sweep.estimate import estimate
     from slotwise_workflows.sweep.file import plan_sweep, report
+    from slotwise_workflows.sweep.files import write_sweep
     from slotwise_workflows.sweep.run import sweep as run_sweep
 
     console = Console(quiet=quiet)

@@ -160,11 +160,11 @@ def _estimate(value: Estimate | None) -> str:
 
 
 def _servers(value: Estimate | None) -> str:
-    """Whole servers: their mean over the replications is none."""
+    """Whole servers, since nobody buys a part of one: the mean is rounded up."""
     if value is None:
         return "-"
-    few, many = math.ceil(value.low), math.ceil(value.high)
-    return str(many) if few == many else f"{few}-{many}"
+    few, many = math.floor(value.low), math.ceil(value.high)
+    return str(many) if few == many else f"{math.ceil(value.estimate)} ({few}-{many})"
 
 
 def _cell(value: object) -> str:

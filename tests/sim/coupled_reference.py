@@ -82,10 +82,11 @@ def replay(
             in_flight[last].append(order[k])
             servers[last].waiting.append(order[k])
 
-        all_sent = not coming and not on_the_list
-        nobody_to_send = not coming and not known_ends()
         for server in servers:
-            server.begin(now, all_sent or nobody_to_send)
+            server.begin(now, last_call=not coming and not on_the_list)
+        if not coming and not known_ends():
+            for server in servers:
+                server.begin(now, last_call=True)
     return requests
 
 

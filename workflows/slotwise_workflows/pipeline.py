@@ -21,14 +21,9 @@ from slotwise_workflows.provenance import provenance
 from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.report import FORMATS, Branding, write_report
 from slotwise_workflows.result import Result
-from slotwise_workflows.run_directory import (
-    LIMITS,
-    SWEEP,
-    write_result,
-    write_sweep,
-    write_traffic,
-)
+from slotwise_workflows.run_directory import write_result, write_traffic
 from slotwise_workflows.small_sweep import COST
+from slotwise_workflows.sweep.files import LIMITS, SWEEP, write_sweep
 from slotwise_workflows.traffic import ReadOptions, Traffic, read_traffic
 
 

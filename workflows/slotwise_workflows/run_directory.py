@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,15 +14,11 @@ from slotwise_workflows.files import write_file
 from slotwise_workflows.result import SCHEMA, Result
 
 if TYPE_CHECKING:
-    from slotwise_workflows.costs import CostRecord
-    from slotwise_workflows.sweep.evaluate import Done
     from slotwise_workflows.traffic.model import Traffic
 
 RESULT = "result.json"
 PROVENANCE = "provenance.json"
 TRAFFIC = "traffic.parquet"
-SWEEP = "sweep.parquet"
-LIMITS = "limits.parquet"
 _LARGEST_RESULT = 256 << 20
 
 
@@ -63,29 +58,6 @@ def as_json(model: BaseModel) -> bytes:
     plain = model.model_dump(mode="json", by_alias=True)
     text = json.dumps(plain, ensure_ascii=False, indent=2, allow_nan=False)
     return text.encode("utf-8", "replace") + b"\n"
-
-
-def write_sweep(
-    done: Sequence[Done], costs: Mapping[str, CostRecord], directory: Path
-) -> list[Path]:
-    """Writes ``sweep.parquet`` and ``limits.parquet``, those that have rows; returns their paths.
-
-    Args:
-        done: The points of a sweep, in the order of its grid.
-        costs: What tokens or iterations cost, by the name that rows have them by.
-        directory: Where to.
-
-    Raises:
-        InputError: The directory cannot be written.
-    """
-    from slotwise_workflows.sweep.table import limits, parquet, replays
-
-    tables = {SWEEP: replays(done), LIMITS: limits(done)}
-    return [
-        write_file(directory / name, parquet(table, costs))
-        for name, table in tables.items()
-        if table.height
-    ]
 
 
 def load_result(directory: Path) -> Result:

@@ -183,7 +183,10 @@ def _serve(
     for row in range(way.users):
         _think(requests, traffic, arrivals, row)
     while traffic.answered < len(requests) and control[STOP] == 0:
-        traffic.now = _next_instant(traffic, arrivals, answers, servers)
+        next_s = _next_instant(traffic, arrivals, answers, servers)
+        stuck = next_s == np.inf  # nobody is on the way or served: all who are left wait for others
+        if not stuck:
+            traffic.now = next_s
         for s in range(len(servers)):
             server = servers[s]
             if server.next_s == traffic.now:
@@ -204,9 +207,7 @@ def _serve(
         _answer(requests, way, traffic, arrivals, answers, servers)
         control[DONE] = traffic.answered
         _arrive(requests, way, traffic, arrivals, servers, lines, following)
-        traffic.last_call = traffic.sent == len(requests) or (
-            traffic.coming == 0 and traffic.due == 0
-        )
+        traffic.last_call = stuck or traffic.sent == len(requests)
         for s in range(len(servers)):
             if way.kind == SLOTS:
                 _fill_slots(requests, way, traffic, answers, servers[s], lines[s, 0], following)
@@ -240,7 +241,7 @@ def _serve(
 
 @inlined
 def _next_instant(traffic: Traffic, arrivals: Records, answers: Records, servers: Records) -> float:
-    """When anything happens again."""
+    """When anything happens again by itself; infinity if nothing does."""
     now = np.inf
     if traffic.coming > 0:
         now = arrivals[0].at_s

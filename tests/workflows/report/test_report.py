@@ -485,7 +485,7 @@ def test_the_client_stands_in_the_plane_of_load_and_variation(
     limits = next(
         t for t in blocks_of(document, Table) if "From CV" in {c.title for c in t.columns}
     )
-    assert [row[3] for row in limits.rows] == ["2.4 (2–2.8)", "1"]
+    assert [row[3] for row in limits.rows] == ["3 (2–3)", "1"]
 
 
 def test_times_that_cannot_be_replayed_have_no_plane(make_result: Callable[..., Result]) -> None:

@@ -104,6 +104,15 @@ def test_no_region_where_no_load_was_found() -> None:
     assert none == [0.0, 2.0]
 
 
+def test_a_gap_in_between_parts_the_region() -> None:
+    found = [Edge(cv, estimate(0.4), True, 1.5) for cv in (0.0, 0.5, 1.5, 2.0)]
+    spec = plane_chart.plane(
+        [*found[:2], Edge(1.0, None, True, 1.5), *found[2:]], (1.0, 0.7), [], 1.2, LABELS, "plane"
+    )
+    regions = [[row["cv"] for row in layer["data"]["values"]] for layer in marks(spec, "area")]
+    assert regions == [[0.0, 0.5], [1.5, 2.0]]
+
+
 @given(
     st.lists(st.floats(0, 100), min_size=1, max_size=5),
     st.floats(1e-3, 1e3),

@@ -269,6 +269,12 @@ def test_each_picture_stands_where_its_axis_was_varied() -> None:
     assert "open-p95" not in figures_of(composed(few))
 
 
+def test_batches_in_order_are_what_a_gain_is_over_and_no_line() -> None:
+    figure = figures_of(composed(make()))["gain-slots"]
+    assert [column.title for column in figure.table.columns] == ["Slots", "continuous"]
+    assert [line[1][:5] for line in figure.table.rows] == ["1.50×", "2.00×"]
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -311,7 +317,7 @@ def test_the_answer_in_both_languages() -> None:
         "Capacity gain of continuous: 1.50× (1.45–1.55) with 4 slots, 2.00× (1.95–2.05) with 8."
     )
     assert "from lengths with a variation (CV) of 0.40 (0.35–0.45); today's have 0.8" in because[1]
-    assert because[3].endswith("static 2.4 (2–2.8), continuous 1.")
+    assert because[3].endswith("static 3 (2–3), continuous 1.")
 
 
 def test_a_long_grid_ends_with_where_the_rest_is() -> None:

@@ -9,6 +9,7 @@ import pytest
 from slotwise_sim.variation import with_cv
 
 from slotwise_sim import Continuous, Dynamic, PerToken, Policy, Static, Workload, simulate
+from slotwise_sim.article import article_workload
 from slotwise_sim.lengths import gain_bound, histogram
 from slotwise_sim.metrics import percentile
 from slotwise_sim.workload import at_load
@@ -70,6 +71,18 @@ def test_capacity_without_objectives_is_what_is_sustained(poisson: Workload) -> 
     assert found.capacity_load * 399 / np.ptp(poisson.arrival_s) == pytest.approx(
         found.capacity_per_s, rel=0.02
     )
+
+
+def test_the_article_s_two_servers() -> None:
+    """8 slots / E[service] when refilled; 75 full batches in 326.4 s. Both are overloaded at 12/s."""
+    article = article_workload()
+    policies: dict[str, Policy] = {"static": Static(), "continuous": Continuous()}
+    scenario = Scenario(article, policies, {"": PerToken(8.0)}, run=len(article))
+    found = limits(scenario, Setting(8))
+    assert found["continuous"].capacity_per_s == pytest.approx(8 / (0.008 * 196.06), rel=1e-3)
+    assert found["static"].capacity_per_s == pytest.approx(600 / 326.4, rel=0.03)
+    assert found["continuous"].servers_needed == 3
+    assert found["continuous"].break_even_load == 0  # who waits for a full batch, waits
 
 
 def test_an_objective_below_a_request_of_its_own_is_met_at_no_load(poisson: Workload) -> None:

@@ -32,24 +32,37 @@ def meets(outcome: Outcome, objectives: Mapping[str, float]) -> bool:
     return all(percentile(reached[name], 95) <= limit for name, limit in objectives.items())
 
 
-def fewest_servers(enough: Callable[[int], bool], carrying: int) -> int | None:
-    """Fewest servers that are enough; None where `MOST_SERVERS` are not.
+def fewest_servers(
+    enough: Callable[[int], bool], carrying: int, most: int = MOST_SERVERS
+) -> int | None:
+    """Fewest servers that are enough; None where ``most`` are not, nor those that carry the load.
 
     Args:
         enough: Whether so many servers meet every objective.
         carrying: Fewest servers that carry the load at all.
+        most: Where the search ends.
     """
     if enough(carrying):
         return carrying
-    least, most = carrying + 1, min(2 * carrying, MOST_SERVERS)
-    while not enough(most):
-        if most >= MOST_SERVERS:
+    last = min(most, MOST_SERVERS)
+    least, most = carrying + 1, min(2 * carrying, last)
+    while least > most or not enough(most):
+        if most >= last:
             return None
-        least, most = most + 1, min(2 * most, MOST_SERVERS)
+        least, most = most + 1, min(2 * most, last)
     while least < most:
         middle = (least + most) // 2
         least, most = (least, middle) if enough(middle) else (middle + 1, most)
     return most
+
+
+def batches_of(requests: int, slots: int) -> int:
+    """Servers that get a full batch each; with more, finite traffic tells nothing of them.
+
+    A server that waits for full batches would wait for ever; in a replay the end of the traffic
+    comes to its rescue.
+    """
+    return requests // slots
 
 
 def highest(holds: Callable[[float], bool], most: float) -> float:

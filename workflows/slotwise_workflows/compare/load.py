@@ -13,7 +13,7 @@ from slotwise_sim.metrics import Figures, figures
 from slotwise_sim.replicate import interval, replicate
 from slotwise_sim.workload import at_load, of_one_replica
 from slotwise_workflows.compare.capacity import capacity_per_s
-from slotwise_workflows.compare.enough import edge, fewest_servers, meets
+from slotwise_workflows.compare.enough import batches_of, edge, fewest_servers, meets
 from slotwise_workflows.compare.server import (
     BATCH_AT_ONCE,
     COMPARED,
@@ -219,4 +219,5 @@ def _servers_needed(
     def enough(replicas: int) -> bool:
         return meets(replace(server, replicas=replicas).run(busy, policy), objectives)
 
-    return fewest_servers(enough, math.floor(offered) + 1)
+    carrying = math.floor(offered) + 1
+    return fewest_servers(enough, carrying, batches_of(len(busy), server.slots))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -230,10 +231,11 @@ def capacity(value: Estimate | None, kind: str, words: Words) -> str:
 
 
 def whole(value: Estimate | None, words: Words) -> str:
-    """A number of servers; between whole numbers where replications differ."""
+    """Whole servers, since nobody buys a part of one: what is needed on average is rounded up."""
     if value is None:
         return words.number(None, "count")
     low, mean, high = (
-        words.number(round(own, 1), "number") for own in (value.low, value.estimate, value.high)
+        words.number(own, "count")
+        for own in (math.floor(value.low), math.ceil(value.estimate), math.ceil(value.high))
     )
     return mean if low == high else words("format.estimate", value=mean, low=low, high=high)

@@ -11,7 +11,7 @@ from slotwise_sim import Memory, Outcome, Workload, simulate
 from slotwise_sim.memory import check_fits
 from slotwise_sim.variation import with_cv
 from slotwise_sim.workload import at_load
-from slotwise_workflows.compare.enough import fewest_servers, highest, lowest, meets
+from slotwise_workflows.compare.enough import batches_of, fewest_servers, highest, lowest, meets
 from slotwise_workflows.sweep.points import Point, Setting
 from slotwise_workflows.sweep.rows import Limit
 from slotwise_workflows.sweep.scenario import (
@@ -89,7 +89,8 @@ def _servers_needed(bench: Bench, policy: str, point: Point, utilisation: float)
         at = replace(point.setting, replicas=servers)
         return meets(_serve(bench.scenario, policy, traffic, at, 1.0), objectives)
 
-    return fewest_servers(enough, math.floor(utilisation * point.setting.replicas) + 1)
+    carrying = math.floor(utilisation * point.setting.replicas) + 1
+    return fewest_servers(enough, carrying, batches_of(len(traffic), point.setting.slots))
 
 
 def _break_even_load(bench: Bench, policy: str, point: Point, offered: float) -> float | None:

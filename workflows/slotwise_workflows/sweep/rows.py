@@ -87,7 +87,8 @@ class Limit:
             has no times of its own, or fewer requests than slots.
         capacity_per_s: The same in requests per second.
         servers_needed: Fewest servers of this kind that carry the traffic as it is and meet every
-            objective. None where no number does, and where ``capacity_load`` is None.
+            objective. None where neither 1,024 nor as many as get a full batch each do, and where
+            ``capacity_load`` is None.
         break_even_load: The lowest load at which this policy is worth having in place of the
             baseline: the mean latency falls by ``waiting_adopt``; or the baseline is overloaded, if
             the gain in capacity is ``gain_adopt`` or more. None of the baseline itself, where no

@@ -63,6 +63,8 @@ def exit_codes(*, debug: bool) -> Iterator[None]:
             ignore_interrupts()
     except (typer.Exit, _TyperFault):
         raise
+    except Cancelled as told:
+        raise _exit(str(told), told.exit_code, debug=debug) from None
     except SlotwiseError as error:
         raise _exit(f"error: {error}", error.exit_code, debug=debug) from None
     except (KeyboardInterrupt, EOFError, typer.Abort):  # Abort: a question left unanswered

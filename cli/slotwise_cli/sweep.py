@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from slotwise_cli import options
 from slotwise_cli.console import Console, choose_language
-from slotwise_workflows.errors import SlotwiseError
+from slotwise_workflows.errors import Cancelled, SlotwiseError
 
 if TYPE_CHECKING:
     from slotwise_workflows.sweep.estimate import Estimate
@@ -73,6 +75,7 @@ def sweep(
     from slotwise_workflows.sweep.file import plan_sweep, report
     from slotwise_workflows.sweep.files import write_sweep
     from slotwise_workflows.sweep.run import sweep as run_sweep
+    from slotwise_workflows.sweep.run import unfinished
 
     console = Console(quiet=quiet)
     workload_file = load_workload(workload)
@@ -82,24 +85,22 @@ def sweep(
         address = os.environ.get("RAY_ADDRESS") or None
     with console.progress("reading") as advance:
         plan = plan_sweep(workload_file, seed=seed, on_progress=advance)
-    work = estimate(plan.scenario, plan.grid)
+    directory = output_dir or default_directory(workload_file.name)
+    missing = unfinished(plan.scenario, plan.grid, directory / STORE)
+    work = estimate(plan.scenario, missing)
     chosen = choose_engine(asked, address=address, workers=workers, estimate=work)
-    console.note(f"{_size(plan)}; {chosen.why}")
+    console.note(f"{_size(plan, len(plan.grid) - len(missing))}; {chosen.why}")
     if dry_run:
         _print_plan(console, plan, work, chosen.name, json=json)
         return
-    directory = prepare_directory(output_dir or default_directory(workload_file.name))
-    with console.progress("sweeping", counted=True) as advance:
-        done = run_sweep(
-            plan.scenario, plan.grid, chosen, work, store=directory / STORE, on_progress=advance
-        )
+    store = prepare_directory(directory) / STORE
+    with console.progress("sweeping", counted=True) as advance, _kept_on_ctrl_c(plan, store):
+        done = run_sweep(plan.scenario, plan.grid, chosen, work, store=store, on_progress=advance)
     found = report(plan, done, workload_file.name)
     told = choose_language(language, workload_file.report.language)
-    written = [
-        *write_sweep(done.done, found.costs, directory),
-        write_file(directory / "sweep.json", as_json(found)),
-        *write_sweep_page(found, directory, language=told),
-    ]
+    write_sweep(done.done, found.costs, directory)
+    write_file(directory / "sweep.json", as_json(found))
+    page = write_sweep_page(found, directory, language=told)
     for note in found.notes:
         console.note(f"note: {note}")
     if json:
@@ -110,15 +111,41 @@ def sweep(
         console.note(
             f"{done.reused:,} of {len(plan.grid):,} points were finished by an earlier run"
         )
-    console.note(f"wrote {', '.join(path.name for path in written[:4])} to {directory}")
+    console.note(f"wrote {page[0]}, and its tables and pictures beside it")
     _raise_failures(plan, [own for own in done.done if own.failure])
 
 
-def _size(plan: Plan) -> str:
+def _size(plan: Plan, finished: int) -> str:
+    searches = sum(point.search for point in plan.grid)
     points = "1 point" if len(plan.grid) == 1 else f"{len(plan.grid):,} points"
+    if searches:
+        points += f" ({len(plan.grid) - searches:,} replays, {searches:,} searches)"
+    if finished:
+        points += f", {finished:,} of them finished"
     names = plan.scenario.policies
     policies = "1 policy" if len(names) == 1 else f"{len(names)} policies"
     return f"{points} under {policies}: {', '.join(names)}"
+
+
+@contextmanager
+def _kept_on_ctrl_c(plan: Plan, store: Path) -> Iterator[None]:
+    """Says at Ctrl-C how much of the sweep is kept.
+
+    Raises:
+        Cancelled: At Ctrl-C.
+    """
+    from slotwise_workflows.sweep.run import unfinished
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        total = len(plan.grid)
+        kept = total - len(unfinished(plan.scenario, plan.grid, store))
+        raise Cancelled(
+            "cancelled",
+            why=f"{kept:,} of {total:,} points are finished and kept",
+            hint="The same command goes on from there",
+        ) from None
 
 
 def _print_plan(console: Console, plan: Plan, work: Estimate, engine: str, *, json: bool) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from slotwise_cli.summary import setting_lines
+from slotwise_workflows.sweep.points import ARRIVING, SERVER
 
 if TYPE_CHECKING:
     from slotwise_cli.console import Console
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 60
 """Lines of a table; the files have all of them."""
 
-_SERVER = ("cost", "slots", "replicas", "balancer", "length_cv")
-_SETTING = (*_SERVER, "load", "users")
+_SETTING = (*SERVER, *ARRIVING)
 _HEADS = {"replicas": "servers", "length_cv": "CV"}
 _BEST = "best gain"
 
@@ -57,22 +57,23 @@ def _print_latencies(rows: Sequence[SweepRow]) -> None:
         [*(_HEADS.get(name, name) for name in shown), _BEST, *names],
         cells,
         caption="best gain: the policy that sustains most requests per second here, over batches "
-        "in order of arrival (95 % of replications). "
+        f"in order of arrival ({_middle(rows)}). "
         "* overloaded: the mean grows with the length of the traffic.",
         policies=names,
     )
 
 
 def _print_limits(limits: Sequence[SweepLimit], baseline: str) -> None:
-    shown = _varied(limits, _SERVER) or ("slots",)
+    shown = _varied(limits, SERVER) or ("slots",)
     cells = [
         (
             *(_cell(getattr(own, name)) for name in shown),
             own.policy,
             _estimate(own.capacity_per_s),
             _servers(own.servers_needed),
-            _estimate(own.break_even_load),
-            _estimate(own.break_even_cv),
+            _from(own.break_even_load),
+            _until(own),
+            _from(own.break_even_cv),
         )
         for own in limits
     ]
@@ -83,12 +84,14 @@ def _print_limits(limits: Sequence[SweepLimit], baseline: str) -> None:
             "policy",
             "requests/s",
             "servers",
-            "pays from load",
-            "pays from CV",
+            "pays from\nload",
+            "up to\nload",
+            "pays from\nCV",
         ],
         cells,
         caption="requests/s: the most at which every objective is met. servers: the fewest that "
-        f"carry the traffic as it is. pays from: against {baseline}.",
+        f"carry the traffic as it is. pays from: against {baseline}; up to: where capacity gains "
+        f"little, the wait falls no further. In brackets: {_middle(limits)}.",
     )
 
 
@@ -110,13 +113,23 @@ def _print_table(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, title=Text(title), title_justify="left")
+    table = Table(
+        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title=Text(title), title_justify="left"
+    )
     console = RichConsole(file=sys.stdout, markup=False, highlight=False, emoji=False)
     shown = rows[:MOST_ROWS]
     intervals = [any("(" in row[place] for row in shown) for place in range(len(heads))]
     short = _short_heads(heads, shown, policies, console.width)
-    for head, wraps in zip(short, intervals, strict=True):
-        table.add_column(Text(head), justify="right", no_wrap=not wraps, overflow="fold")
+    words = [max(map(len, " ".join(own).split())) for own in zip(short, *shown, strict=True)]
+    fits = sum(words) + 2 * len(words) + 1 <= console.width
+    for head, wraps, longest in zip(short, intervals, words, strict=True):
+        table.add_column(
+            Text(head),
+            justify="right",
+            no_wrap=not wraps,
+            overflow="fold",
+            min_width=longest if fits else None,  # an interval breaks before its bracket
+        )
     for cells in shown:
         table.add_row(*cells)
     more = len(rows) - len(shown)
@@ -147,16 +160,36 @@ def _best(by_policy: dict[str, SweepRow]) -> str:
 
 
 def _latency(row: SweepRow) -> str:
-    overloaded = row.utilisation is not None and row.utilisation.estimate > 1
-    return f"{row.latency_mean_s.estimate:.2f}{'*' if overloaded else ' '}"
+    return f"{row.latency_mean_s.estimate:.2f}{'*' if row.overloaded else ' '}"
 
 
 def _estimate(value: Estimate | None) -> str:
     if value is None:
         return "-"
-    figures = [f"{own:.3g}" if own < 1 else f"{own:.2f}" for own in (value.low, value.high)]
-    shown = f"{value.estimate:.3g}" if value.estimate < 1 else f"{value.estimate:.2f}"
-    return shown if figures[0] == figures[1] else f"{shown} ({figures[0]}-{figures[1]})"
+    shown, low, high = map(_figure, (value.estimate, value.low, value.high))
+    return shown if low == high else f"{shown} ({low}-{high})"
+
+
+def _figure(value: float) -> str:
+    """Two or three digits: an interval of them stands in one line of a narrow console."""
+    return f"{value:.2g}" if value < 1 else f"{value:.2f}" if value < 10 else f"{value:.1f}"
+
+
+def _from(value: Estimate | None) -> str:
+    """Where something begins; 0 is everywhere."""
+    return "any" if value is not None and value.high == 0 else _estimate(value)
+
+
+def _until(own: SweepLimit) -> str:
+    endless = own.break_even_load is not None and own.break_even_until is None
+    return "no end" if endless else _estimate(own.break_even_until)
+
+
+def _middle(lines: Sequence[SweepRow] | Sequence[SweepLimit]) -> str:
+    """What an interval is of; fewer replications where some failed."""
+    few, many = (pick(own.replications for own in lines) for pick in (min, max))
+    counts = f"{many}" if few == many else f"{few}-{many}"
+    return f"middle 95 % of {counts} replication{'s' * (many > 1)}"
 
 
 def _servers(value: Estimate | None) -> str:

@@ -85,7 +85,7 @@ def serve_coupled(
 
 def _way(policy: Policy, cost: Cost, slots: int, users: int, balancer: Balancer) -> Records:
     """How the servers work, as the loop takes it."""
-    from slotwise_sim.kernels import coupled as kernel
+    from slotwise_sim.kernels import traffic as kernel
 
     way = np.zeros(1, kernel.WAY)
     way["slots"], way["users"] = slots, users

@@ -18,6 +18,7 @@ from slotwise_sim.memory import Memory
 from slotwise_sim.metrics import Figures, figures
 from slotwise_sim.policies import Policy
 from slotwise_sim.simulation import simulate
+from slotwise_sim.users import Balancer
 from slotwise_sim.workload import Workload, rows_of
 
 
@@ -66,6 +67,7 @@ def replicate(
     *,
     slots: int,
     replicas: int = 1,
+    balancer: Balancer = "round_robin",
     memory: Memory | None = None,
     rng: np.random.Generator,
     replications: int,
@@ -81,6 +83,7 @@ def replicate(
         cost: How long tokens take.
         slots: Slots of one replica.
         replicas: Servers of ``slots`` slots each.
+        balancer: Which of them a request is sent to.
         memory: KV memory of each server; None never limits.
         rng: Source of randomness.
         replications: How many, >= 0.
@@ -96,7 +99,15 @@ def replicate(
         found.append(
             {
                 name: figures(
-                    simulate(traffic, policy, cost, slots=slots, replicas=replicas, memory=memory)
+                    simulate(
+                        traffic,
+                        policy,
+                        cost,
+                        slots=slots,
+                        replicas=replicas,
+                        balancer=balancer,
+                        memory=memory,
+                    )
                 )
                 for name, policy in policies.items()
             }

@@ -41,7 +41,12 @@ def test_a_grid_becomes_a_table(cli: Cli, grid_file: Path, tmp_path: Path) -> No
     assert "mean latency" in done.out
     assert "static" in done.out
     assert "limits" in done.out
-    assert "18 points" in done.err  # 12 replays, and 6 searches for limits
+    said = " ".join(done.out.split())
+    assert said.count("middle 95 % of 3 replications") == 2
+    assert "up to" in said
+    assert "no end" in said  # lengths from 10 to 400 gain capacity
+    assert " any " in said  # a full batch waits the longer the fewer requests come
+    assert "18 points (12 replays, 6 searches) under 2 policies: static" in done.err
     assert "engine local" in done.err
     frame = pl.read_parquet(tmp_path / "out" / "sweep.parquet")
     assert frame.height == 2 * 2 * 3 * 2

@@ -45,36 +45,29 @@ def replay(
     order = sorted(requests, key=lambda request: (request.arrival, request.row))
     place = {request.row: k for k, request in enumerate(order)}
     if users is None or think is None:
-        coming = [(request.arrival, k) for k, request in enumerate(order)]
-        on_the_list: list[int] = []
-    else:
-        coming = [(think[k], k) for k in range(min(users, len(order)))]
-        on_the_list = list(range(len(coming), len(order)))
+        users, think = len(order), [request.arrival for request in order]
+    coming = [(think[k], k) for k in range(min(users, len(order)))]
+    on_the_list = list(range(len(coming), len(order)))
     in_flight: list[list[Request]] = [[] for _ in servers]
     last = len(servers) - 1
-    now: Time = 0
 
     def known_ends() -> list[Time]:
         return [request.end for sent in in_flight for request in sent if request.end >= 0]
 
     while coming or any(in_flight):
         instants = [instant for server in servers for instant in server.next_instants()]
-        upcoming = min(instants + known_ends() + [instant for instant, _ in coming])
-        assert upcoming >= now
-        now = upcoming
+        now = min(instants + known_ends() + [instant for instant, _ in coming])
         for server in servers:
             server.end(now)
 
-        answered = [r for sent in in_flight for r in sent if 0 <= r.end <= now]
+        answered = [request for sent in in_flight for request in sent if 0 <= request.end <= now]
         for request in sorted(answered, key=lambda request: place[request.row]):
             next(sent for sent in in_flight if request in sent).remove(request)
-            if on_the_list and think is not None:
+            if on_the_list:
                 k = on_the_list.pop(0)
                 coming.append((now + think[k], k))
 
-        for instant, k in sorted(coming):
-            if instant > now:
-                break
+        for instant, k in sorted(arrival for arrival in coming if arrival[0] <= now):
             coming.remove((instant, k))
             turns = [(last + 1 + step) % len(servers) for step in range(len(servers))]
             last = min(turns, key=lambda s: len(in_flight[s])) if least_busy else turns[0]
@@ -82,12 +75,15 @@ def replay(
             in_flight[last].append(order[k])
             servers[last].waiting.append(order[k])
 
-        for server in servers:
-            server.begin(now, last_call=not coming and not on_the_list)
+        _begin(servers, now, last_call=not coming and not on_the_list)
         if not coming and not known_ends():
-            for server in servers:
-                server.begin(now, last_call=True)
+            _begin(servers, now, last_call=True)
     return requests
+
+
+def _begin(servers: list[Server], now: Time, *, last_call: bool) -> None:
+    for server in servers:
+        server.begin(now, last_call)
 
 
 @dataclass

@@ -109,22 +109,24 @@ def cases(draw: st.DrawFn) -> Case:
     requests = st.builds(
         Request,
         arrival=st.integers(0, horizon),
-        think=st.sampled_from([0, 0, 1, horizon]) | st.integers(0, horizon),
+        think=st.sampled_from([0, 0, 0, 0, 1, horizon]) | st.integers(0, horizon),
         output=st.just(longest) | st.integers(1, longest),
         prompt=st.sampled_from(prompts),
         cached=st.sampled_from([0, 0, 1, 15]),
         cap=st.integers(0, 9),
         predicted=st.integers(1, longest),
     )
-    least, most = draw(st.sampled_from([(1, 4), (5, 30)]))
+    least, most = draw(st.sampled_from([(1, 4), (8, 30), (8, 30)]))
+    slots, replicas = draw(st.integers(1, 6)), draw(st.integers(1, 4))
     case = Case(
         requests=draw(st.lists(requests, min_size=least, max_size=most).map(consistent)),
         policy=draw(policies),
         cost=draw(st.integers(1, 4) | terms),
-        slots=draw(st.integers(1, 6)),
-        replicas=draw(st.integers(1, 4)),
+        slots=slots,
+        replicas=replicas,
         balancer=draw(st.sampled_from(get_args(Balancer))),
-        users=draw(st.none() | st.integers(1, 12) | st.just(40)),
+        # So many that some servers fill a batch and others do not.
+        users=draw(st.none() | st.integers(1, slots * replicas + 2) | st.integers(1, 6)),
     )
     if case.users is None:  # where servers are simulated apart, other tests say what is right
         case = replace(case, balancer="least_busy", replicas=max(2, case.replicas))
@@ -419,6 +421,19 @@ def test_a_batch_that_nobody_can_join_starts_short(replicas: int) -> None:
     assert outcome.end_s[:3].tolist() == ([5, 5, 5] if replicas == 1 else [5, 4, 5])
     assert outcome.arrival_s[3:].tolist() == ([8, 9, 10] if replicas == 1 else [7, 9, 10])
     assert outcome.start_s[3:].tolist() == [10, 10, 10]
+
+
+def test_a_short_batch_waits_while_another_server_answers() -> None:
+    """Rows 0 and 2 fill the first server's; row 2's answer brings row 3, which joins row 1."""
+    outcome = simulate(
+        requests_at([0] * 4, [2, 1, 1, 1]),
+        Static(release="own"),
+        SECOND,
+        slots=2,
+        replicas=2,
+        users=Users(3, np.zeros(4)),
+    )
+    assert outcome.start_s.tolist() == [0, 1, 0, 1]
 
 
 def test_users_out_of_range_are_refused() -> None:

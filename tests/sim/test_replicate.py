@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slotwise_sim import Continuous, PerToken, Policy, Static, Workload
+from slotwise_sim import Balancer, Continuous, PerToken, Policy, Static, Workload
 from slotwise_sim.article import article_workload
 from slotwise_sim.replicate import interval, replicate, resample, run_length
 
@@ -92,6 +92,26 @@ def test_replications_are_paired() -> None:
         assert run["static"]["busy_slot_s"] == run["continuous"]["busy_slot_s"]
         assert run["static"]["makespan_s"] > run["continuous"]["makespan_s"]
     assert len({run["static"]["busy_slot_s"] for run in found}) > 15
+
+
+def test_replications_go_through_the_balancer() -> None:
+    """Every other request is long: in turn, one of two servers gets all of them."""
+    uneven = Workload(np.arange(40.0), np.tile([50, 350], 20), np.zeros(40, np.int64))
+
+    def waits_s(balancer: Balancer) -> float:
+        [run] = replicate(
+            uneven,
+            {"continuous": Continuous()},
+            PerToken(10.0),
+            slots=1,
+            replicas=2,
+            balancer=balancer,
+            rng=np.random.default_rng(0),
+            replications=1,
+        )
+        return run["continuous"]["queue_delay_s"]["mean"]
+
+    assert waits_s("least_busy") < waits_s("round_robin")
 
 
 def test_the_first_of_many_replications_are_those_of_few() -> None:

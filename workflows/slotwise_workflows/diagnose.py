@@ -193,7 +193,7 @@ def _figures(studied: Study, rng: np.random.Generator) -> dict[str, Any]:
         "what_if": what_if(job, replayed, server, None if load is None else load.rate_per_s),
         "sweep": None
         if studied.swept is None
-        else figures_of(studied.swept.scenario, studied.swept.done),
+        else figures_of(studied.swept.scenario, studied.swept.done, slots=studied.server.slots),
         "output_tokens": evidence.lengths,
         "prompt_tokens": prompt_figures(studied.traffic),
         "histogram": histogram(tokens),

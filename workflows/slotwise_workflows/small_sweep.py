@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from slotwise_sim import Workload
+import numpy as np
+
+from slotwise_sim import Memory, Workload
 from slotwise_sim.replicate import run_length
 from slotwise_sim.workload import rows_of
 from slotwise_workflows.compare.server import COMPARED, Server
 from slotwise_workflows.compare.what_if import WHAT_IF_LOADS, slots_around
+from slotwise_workflows.errors import SlotwiseError
 from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.sweep.evaluate import Done, run_points
+from slotwise_workflows.sweep.limits import can_have
 from slotwise_workflows.sweep.points import Axes, Point, Setting, points, seed_of
 from slotwise_workflows.sweep.scenario import Scenario
 
@@ -21,7 +25,7 @@ COST = "stated"
 CVS = (0.0, 0.5, 1.0, 1.5, 2.0)
 """Variation at which the load is searched from which the change pays."""
 
-MOST_REQUESTS = 5_000
+MOST_REQUESTS = 3_000
 """Of more, so many consecutive ones are swept: a small sweep is to take about a second."""
 
 REPLICATIONS = 10
@@ -61,11 +65,13 @@ def small_sweep(
         seed: The run's seed.
 
     Returns:
-        What was found; a point that failed says why. None where the requests fill no batch.
+        What was found. None where the requests fill no batch.
+
+    Raises:
+        SlotwiseError: A point failed, which none should.
     """
-    swept = (
-        rows_of(workload, slice(0, MOST_REQUESTS)) if len(workload) > MOST_REQUESTS else workload
-    )
+    earliest = np.argsort(workload.arrival_s, kind="stable")[:MOST_REQUESTS]
+    swept = rows_of(workload, earliest)
     slots = slots_around(swept, server)
     if server.slots not in slots:
         return None
@@ -80,12 +86,22 @@ def small_sweep(
         gain_adopt=thresholds.adopt_from,
         waiting_adopt=thresholds.waiting_adopt,
     )
-    return Swept(
-        scenario, tuple(run_points(scenario, _grid(slots, server, timed=timed, seed=seed)))
-    )
+    grid = _grid(slots, server, _possible_cvs(swept, server.memory), timed=timed, seed=seed)
+    done = tuple(run_points(scenario, grid))
+    for own in done:
+        if own.failure:
+            raise SlotwiseError("the small sweep failed", where=str(own.point), why=own.failure)
+    return Swept(scenario, done)
 
 
-def _grid(slots: list[int], server: Server, *, timed: bool, seed: int) -> list[Point]:
+def _possible_cvs(workload: Workload, memory: Memory | None) -> list[float]:
+    """The variations that these lengths can have, the longest of them still within the memory."""
+    return [cv for cv in CVS if can_have(workload, cv, memory)]
+
+
+def _grid(
+    slots: list[int], server: Server, cvs: list[float], *, timed: bool, seed: int
+) -> list[Point]:
     axes = Axes(
         slots=slots,
         replicas=(server.replicas,),
@@ -102,7 +118,7 @@ def _grid(slots: list[int], server: Server, *, timed: bool, seed: int) -> list[P
             seed_of(seed, replication),
             search=True,
         )
-        for cv in (None, *CVS)
+        for cv in (None, *cvs)
         for replication in range(SEARCHES)
     ]
     return [*points(axes, REPLICATIONS, seed=seed), *searched]

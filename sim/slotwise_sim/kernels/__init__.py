@@ -6,5 +6,6 @@
 - ``coupled``: several servers of one of these ways on one clock, where requests hang on others.
 
 Beside them ``records`` is how requests are handed over, ``server`` what a server is that works in
-iterations, ``control`` how a loop is stopped, and ``heap`` what loops keep the next event in.
+iterations, ``traffic`` how requests come to servers on one clock, ``control`` how a loop is
+stopped, and ``heap`` what loops keep the next event in.
 """

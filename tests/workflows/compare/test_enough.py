@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slotwise_sim import Continuous, PerToken, Workload, simulate
-from slotwise_workflows.compare.enough import MOST_SERVERS, fewest_servers, highest, lowest, meets
+from slotwise_workflows.compare.enough import (
+    MOST_SERVERS,
+    band,
+    fewest_servers,
+    first,
+    highest,
+    lowest,
+    meets,
+)
 
 edges = st.floats(0.01, 1)
 
@@ -18,14 +26,28 @@ def test_the_highest_value_is_found_from_above(edge: float) -> None:
     assert found >= edge / 1.01
 
 
-@given(edges, st.floats(1.2, 50))
+@given(edges, st.floats(1.11, 50))
 def test_the_highest_of_a_band_is_found(edge: float, width: float) -> None:
     """As of a server that waits for full batches: too slow at low loads, too."""
-    found = highest(lambda value: edge / width <= value <= edge, 1.0)
-    if width >= 2**0.5:
-        assert edge / 1.01 <= found <= edge
-    else:
-        assert found == 0 or edge / 1.01 <= found <= edge
+    found = highest(lambda value: edge / width <= value <= edge, 1.0, closely=True)
+    assert edge / 1.01 <= found <= edge
+
+
+@given(edges, st.floats(1.5, 50))
+def test_a_band_has_two_ends(edge: float, width: float) -> None:
+    found = band(lambda value: edge / width <= value <= edge, 1.0)
+    assert found.low is not None
+    assert found.high is not None
+    assert edge / 1.01 <= found.high <= edge
+    assert edge / width <= found.low <= edge / width * 1.01
+
+
+@given(edges)
+def test_the_first_value_is_found_from_below(edge: float) -> None:
+    """Though it does not hold at the top."""
+    found = first(lambda value: edge <= value <= 2 * edge, 8.0)
+    assert found is not None
+    assert edge <= found <= edge * 1.01
 
 
 @given(edges)
@@ -38,6 +60,10 @@ def test_always_and_never() -> None:
     assert highest(lambda _: True, 3.0) == 3.0
     assert highest(lambda _: False, 3.0) == 0.0
     assert lowest(lambda _: True, 3.0) == 0.0
+    assert band(lambda _: False, 3.0) == (None, None)
+    assert band(lambda _: True, 3.0) == (0.0, 3.0)
+    assert first(lambda _: False, 3.0) is None
+    assert first(lambda _: True, 3.0) == 0.0
 
 
 @given(st.integers(1, MOST_SERVERS), st.integers(1, MOST_SERVERS))
@@ -50,6 +76,13 @@ def test_the_fewest_servers(needed: int, carrying: int) -> None:
 
     assert fewest_servers(enough, carrying) == max(needed, carrying)
     assert len(asked) <= 25
+
+
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 20))
+def test_a_band_of_servers_is_found(carrying: int, least: int, more: int) -> None:
+    """More of them may be worse: batches no longer fill."""
+    held = range(max(carrying, least), max(carrying, least) + least // 8 + more + 1)
+    assert fewest_servers(lambda servers: servers in held, carrying, closely=True) == held[0]
 
 
 def test_more_servers_than_there_could_be() -> None:

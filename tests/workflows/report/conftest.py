@@ -81,18 +81,19 @@ def _limit(policy: str, cv: float | None, gain: float, load: float | None) -> di
         "capacity_per_s": _estimate(4.73 if own else 2.29),
         "servers_needed": _estimate(1.0 if own else 2.4, 0.0 if own else 0.4),
         "break_even_load": _estimate(load, 0.05) if own and load is not None else None,
+        "break_even_until": _estimate(1.8, 0.05) if own and load and gain < 1.2 else None,
         "break_even_cv": _estimate(0.11, 0.02) if own and cv is None else None,
     }
 
 
 def _sweep() -> dict[str, Any]:
-    """A small sweep: worth it from 0.6 times today's load, for waiting alone at equal lengths."""
+    """A small sweep: worth it from 0.6 times today's load, in a band alone at equal lengths."""
     edges = ((None, 2.07, 0.6), (0.0, 1.0, 1.4), (0.5, 1.6, 0.8), (1.0, 2.4, 0.5), (2.0, 3.9, None))
     return {
         "objectives": {},
         "thresholds": {"gain_adopt": 1.2, "waiting_adopt": 0.2},
         "baseline": "dynamic",
-        "here": {"requests": 1940, "length_cv": 0.77, "rate_per_s": 0.31},
+        "here": {"requests": 1940, "length_cv": 0.77, "rate_per_s": 0.31, "slots": 8},
         "rows": [],
         "limits": [
             _limit(policy, cv, gain, load)

@@ -480,12 +480,16 @@ def test_the_client_stands_in_the_plane_of_load_and_variation(
     plane = next(own for own in blocks_of(document, Figure) if own.id == "plane")
     assert "today: from 0.60× (0.55–0.65) today's load on" in plane.title
     assert [row[0] for row in plane.table.rows] == ["0", "0.5", "0.77 (today)", "1", "2"]
-    worth = [row[3] for row in plane.table.rows]
-    assert worth == ["waiting alone", *["capacity and waiting"] * 3, "no such load"]
+    worth = [row[4] for row in plane.table.rows]
+    assert worth == ["shorter waits only", *["capacity and waiting"] * 3, "no load found"]
+    until = [row[2] for row in plane.table.rows]
+    assert until == ["1.80× (1.75–1.85)", *["no end"] * 3, "—"]
+    assert "the middle 95% of 5 replications" in plane.note
     limits = next(
         t for t in blocks_of(document, Table) if "From CV" in {c.title for c in t.columns}
     )
     assert [row[3] for row in limits.rows] == ["3 (2–3)", "1"]
+    assert "the middle 95% of 5 replications" in limits.note
 
 
 def test_times_that_cannot_be_replayed_have_no_plane(make_result: Callable[..., Result]) -> None:

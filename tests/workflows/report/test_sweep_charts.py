@@ -72,14 +72,19 @@ def test_one_wide_interval_does_not_flatten_the_lines() -> None:
 
 def test_the_region_changes_its_kind_where_the_gain_crosses_the_threshold() -> None:
     edges = [
-        Edge(0.0, estimate(0.8), False, 1.0),
-        Edge(1.0, estimate(0.2), True, 2.0),
+        Edge(0.0, estimate(0.8), estimate(1.6), 1.0),
+        Edge(1.0, estimate(0.2), None, 2.0),
     ]
     spec = plane_chart.plane(edges, (1.0, 0.7), [], 1.2, LABELS, "plane")
     waiting, capacity = (layer["data"]["values"] for layer in marks(spec, "area"))
     # A fifth of the way from a gain of 1 to one of 2, on a logarithmic axis of load.
     assert waiting[-1]["cv"] == capacity[0]["cv"] == pytest.approx(0.2)
     assert waiting[-1]["load"] == pytest.approx(0.8 * (0.2 / 0.8) ** 0.2)
+    # Where only waiting falls there is an end; where capacity is gained, the picture's own.
+    assert [row["end"] for row in waiting] == [1.6, 1.6]
+    right = marks(spec, "area")[0]["encoding"]["x"]["scale"]["domain"][1]
+    assert [row["end"] for row in capacity] == [right, right]
+    assert right > 1.6
     fills = [layer["mark"]["fill"] for layer in marks(spec, "area")]
     assert fills[0] == "url(#plane-hatch)"
     assert 'id="plane-hatch"' in plane_chart.hatch("plane")
@@ -87,10 +92,10 @@ def test_the_region_changes_its_kind_where_the_gain_crosses_the_threshold() -> N
 
 def test_no_region_where_no_load_was_found() -> None:
     edges = [
-        Edge(0.0, None, False, 1.0),
-        Edge(0.5, estimate(0.4), True, 1.5),
-        Edge(1.0, estimate(0.3), True, 2.0),
-        Edge(2.0, None, True, 3.0),
+        Edge(0.0, None, None, 1.0),
+        Edge(0.5, estimate(0.4), None, 1.5),
+        Edge(1.0, estimate(0.3), None, 2.0),
+        Edge(2.0, None, None, 3.0),
     ]
     spec = plane_chart.plane(edges, (1.0, 0.7), [2.0], 1.2, LABELS, "plane")
     corners = [row["cv"] for layer in marks(spec, "area") for row in layer["data"]["values"]]
@@ -105,12 +110,21 @@ def test_no_region_where_no_load_was_found() -> None:
 
 
 def test_a_gap_in_between_parts_the_region() -> None:
-    found = [Edge(cv, estimate(0.4), True, 1.5) for cv in (0.0, 0.5, 1.5, 2.0)]
+    found = [Edge(cv, estimate(0.4), None, 1.5) for cv in (0.0, 0.5, 1.5, 2.0)]
     spec = plane_chart.plane(
-        [*found[:2], Edge(1.0, None, True, 1.5), *found[2:]], (1.0, 0.7), [], 1.2, LABELS, "plane"
+        [*found[:2], Edge(1.0, None, None, 1.5), *found[2:]], (1.0, 0.7), [], 1.2, LABELS, "plane"
     )
     regions = [[row["cv"] for row in layer["data"]["values"]] for layer in marks(spec, "area")]
     assert regions == [[0.0, 0.5], [1.5, 2.0]]
+
+
+@pytest.mark.parametrize(("below", "above"), [(1.25, 1.4), (1.0, 1.15), (1.2, 1.2)])
+def test_kinds_that_change_beside_the_threshold_still_meet(below: float, above: float) -> None:
+    """Means over replications may lie on the other side of it than one of them."""
+    edges = [Edge(0.0, estimate(0.8), estimate(1.6), below), Edge(1.0, estimate(0.2), None, above)]
+    spec = plane_chart.plane(edges, (1.0, 0.7), [], 1.2, LABELS, "plane")
+    waiting, capacity = (layer["data"]["values"] for layer in marks(spec, "area"))
+    assert 0 <= waiting[-1]["cv"] == capacity[0]["cv"] <= 1
 
 
 @given(
@@ -118,11 +132,15 @@ def test_a_gap_in_between_parts_the_region() -> None:
     st.floats(1e-3, 1e3),
 )
 def test_everything_lies_within_the_plane(loads: list[float], other: float) -> None:
-    edges = [Edge(0.5 * i, estimate(load), True, 2.0) for i, load in enumerate(loads)]
+    edges = [
+        Edge(0.5 * i, estimate(load), estimate(2 * load) if i % 2 else None, 2.0)
+        for i, load in enumerate(loads)
+    ]
     spec = plane_chart.plane(edges, (1.0, 0.7), [other], 1.2, LABELS, "plane")
     area = marks(spec, "area")[0]
     low, high = area["encoding"]["x"]["scale"]["domain"]
     assert low < high
     assert math.log2(high / low) <= 10
     assert all(low <= row["load"] <= high for row in area["data"]["values"])
+    assert all(row["load"] <= row["end"] <= high for row in area["data"]["values"])
     assert high >= max(1.0, other, *loads)

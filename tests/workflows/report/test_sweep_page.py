@@ -30,7 +30,14 @@ COST = {
     "kv_tokens": None,
     "values": {"ms_per_token": 8.0},
 }
-LIMITS = ("gain", "capacity_load", "capacity_per_s", "servers_needed", "break_even_load")
+LIMITS = (
+    "gain",
+    "capacity_load",
+    "capacity_per_s",
+    "servers_needed",
+    "break_even_load",
+    "break_even_until",
+)
 
 
 def estimate(value: float | None, half: float = 0.05) -> dict[str, float] | None:
@@ -81,9 +88,18 @@ def limit(policy: str, slots: int = 4, cv: float | None = None, **changes: Any) 
         "capacity_per_s": estimate(1.1 * gain),
         "servers_needed": estimate(1.0 if refills else 2.4, 0.0 if refills else 0.4),
         "break_even_load": estimate(0.6 if gain > 1.2 else 1.4) if refills else None,
+        "break_even_until": estimate(1.9) if refills and gain <= 1.2 else None,
         "break_even_cv": estimate(0.4) if refills and cv is None else None,
     }
     return own | changes
+
+
+def pays(load: float | None, until: float | None = None) -> dict[str, Any]:
+    """The loads at which it is worth it."""
+    return {
+        "break_even_load": estimate(load, 0.05 if load else 0.0),
+        "break_even_until": estimate(until),
+    }
 
 
 POLICIES = ("static", "continuous")
@@ -105,7 +121,7 @@ def base() -> dict[str, Any]:
         "objectives": {"latency": 20.0},
         "thresholds": {"gain_adopt": 1.2, "waiting_adopt": 0.2},
         "baseline": "static",
-        "here": {"requests": 600, "length_cv": 0.8, "rate_per_s": 1.5},
+        "here": {"requests": 600, "length_cv": 0.8, "rate_per_s": 1.5, "slots": None},
         "rows": [
             row(policy, slots, cv, load=load)
             for slots, cv, load, policy in product((4, 8), cvs, (0.5, 1.0, 2.0), POLICIES)
@@ -121,7 +137,7 @@ def closed() -> dict[str, Any]:
     return {
         "rows": [row(policy, users=count, **told) for count, policy in users]
         + [row(policy, **whole) for policy in POLICIES],
-        "here": {"requests": 600, "length_cv": 0.8, "rate_per_s": None},
+        "here": {"requests": 600, "length_cv": 0.8, "rate_per_s": None, "slots": None},
         "limits": [limit(p) | dict.fromkeys(LIMITS[1:]) for p in POLICIES],
     }
 
@@ -278,13 +294,22 @@ def test_batches_in_order_are_what_a_gain_is_over_and_no_line() -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"break_even_load": estimate(0.6)}, "inside"),
-        ({"break_even_load": estimate(0.98)}, "edge"),
-        ({"break_even_load": estimate(1.4)}, "outside"),
-        ({"break_even_load": estimate(0.0, 0.0)}, "any"),
-        ({"break_even_load": None}, "none"),
-        ({"break_even_load": estimate(0.6), "gain": estimate(1.1)}, "inside_waiting"),
-        ({"break_even_load": estimate(1.4), "gain": estimate(1.1)}, "outside_waiting"),
+        (pays(0.6), "inside"),
+        (pays(0.98), "edge"),
+        (pays(1.4), "outside"),
+        (pays(0.0), "any"),
+        (pays(None), "none"),
+        (pays(0.6, 1.9), "inside_waiting"),
+        (pays(0.0, 1.9), "inside_waiting"),
+        (pays(0.98, 1.9), "edge_waiting"),
+        (pays(0.6, 1.02), "edge_waiting"),
+        (pays(0.0, 0.98), "edge_waiting"),
+        (pays(1.4, 1.9), "outside_waiting"),
+        (pays(0.1, 0.3), "outside_waiting"),
+        (pays(0.0, 0.3), "outside_waiting"),
+        (pays(0.6) | {"gain": estimate(1.18)}, "mixed"),
+        (pays(0.0) | {"gain": estimate(1.18)}, "mixed"),
+        (pays(1.4) | {"gain": estimate(1.18)}, "outside"),
         ({"gain": None}, "unknown"),
     ],
 )
@@ -293,6 +318,10 @@ def test_the_answer_is_where_the_traffic_stands(changes: dict[str, Any], expecte
     report = make(rows=[], limits=lines)
     (own,) = found.servers(report)
     assert found.standing(report, own, "continuous") == expected
+    for language in ("en", "ja"):
+        cover = composed(report, language).cover
+        assert cover.badge
+        assert "continuous" in cover.sentence
 
 
 @pytest.mark.parametrize(
@@ -318,6 +347,66 @@ def test_the_answer_in_both_languages() -> None:
     )
     assert "from lengths with a variation (CV) of 0.40 (0.35–0.45); today's have 0.8" in because[1]
     assert because[3].endswith("static 3 (2–3), continuous 1.")
+
+
+@pytest.mark.parametrize(
+    ("slots", "named", "which"),
+    [
+        (None, "4 slots", "4 slots, the fewest that were searched; how many this server has is"),
+        (8, "8 slots", "8 slots, which this server has"),
+        (6, "4 slots", "4 slots, the fewest that were searched; this server's 6 were not"),
+    ],
+)
+def test_the_answer_is_of_the_servers_own_slots(slots: int | None, named: str, which: str) -> None:
+    document = composed(make(here=base()["here"] | {"slots": slots}))
+    assert document.cover.sentence.startswith(f"On {named},")
+    assert document.cover.because[-1].text.startswith(f"The answer is of {which}")
+    figures = figures_of(document)
+    for name in ("plane-1", "open-mean", "open-p95"):
+        assert named in figures[name].title
+    assert "plane-2" in figures
+
+
+def test_a_band_has_its_upper_end_in_every_table() -> None:
+    lines = [
+        limit(p, cv=cv) | (pays(0.6, 1.9) if p != "static" else {})
+        for cv in (None, 0.0)
+        for p in POLICIES
+    ]
+    document = composed(make(limits=lines))
+    assert document.cover.badge == "Shorter waits only"
+    assert "from 0.60× (0.55–0.65) to 1.90× (1.85–1.95) today's load" in document.cover.sentence
+    tables = [own.table if isinstance(own, Figure) else own for own in blocks_of(document)]
+    ends = [
+        [line[place] for line in own.rows if own.columns[0].title != "Slots" or line[1] != "static"]
+        for own in tables
+        if isinstance(own, Table)
+        for place, column in enumerate(own.columns)
+        if column.title == "Up to load"
+    ]
+    assert len(ends) == 3
+    assert {cell for column in ends for cell in column} >= {"1.90× (1.85–1.95)"}
+
+
+def test_an_interval_says_how_many_replications_it_is_of(language: Language) -> None:
+    words = load_words(language)
+    document = composed(make(), language)
+    told = words("sweep.replications", high=5, low=5)
+    notes = [own.note for own in blocks_of(document) if isinstance(own, Figure | Table)]
+    named = [note for note in notes if "95%" in note]
+    assert len(named) >= 6
+    assert all(told in note for note in named)
+    few = make(
+        rows=[line | {"replications": 3} for line in base()["rows"][:1]] + base()["rows"][1:]
+    )
+    assert words("sweep.replications_between", low=3, high=5) in as_html(composed(few, language))
+
+
+def test_a_single_number_of_slots_is_told_once() -> None:
+    own = base()
+    rows, limits = ([x for x in own[key] if x["slots"] == 4] for key in ("rows", "limits"))
+    figure = figures_of(composed(make(rows=rows, limits=limits)))["gain-variation"]
+    assert figure.description.count("4 slots") == 1
 
 
 def test_a_long_grid_ends_with_where_the_rest_is() -> None:

@@ -6,12 +6,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from slotwise_sim.variation import with_cv
 
-from slotwise_sim import Continuous, Dynamic, PerToken, Policy, Static, Workload, simulate
+from slotwise_sim import (
+    Binned,
+    Continuous,
+    Dynamic,
+    PerToken,
+    Policy,
+    Static,
+    Step,
+    Workload,
+    simulate,
+)
 from slotwise_sim.article import article_workload
 from slotwise_sim.lengths import gain_bound, histogram
 from slotwise_sim.metrics import percentile
+from slotwise_sim.variation import with_cv
 from slotwise_sim.workload import at_load
 from slotwise_workflows.sweep.limits import find_limits
 from slotwise_workflows.sweep.points import Point, Setting, seed_of
@@ -74,7 +84,7 @@ def test_capacity_without_objectives_is_what_is_sustained(poisson: Workload) -> 
 
 
 def test_the_article_s_two_servers() -> None:
-    """8 slots / E[service] when refilled; 75 full batches in 326.4 s. Both are overloaded at 12/s."""
+    """8 slots / E[service] when refilled; 75 full batches in 326.4 s. 12 a second are offered."""
     article = article_workload()
     policies: dict[str, Policy] = {"static": Static(), "continuous": Continuous()}
     scenario = Scenario(article, policies, {"": PerToken(8.0)}, run=len(article))
@@ -127,6 +137,93 @@ def test_the_load_from_which_it_pays(poisson: Workload) -> None:
 
     assert fall(found) >= 0.2
     assert fall(found * 0.98) < 0.2
+
+
+def even_at(rate: float) -> Workload:
+    """600 requests of almost the same length, 1.2 s of work each."""
+    rng = np.random.default_rng(3)
+    return Workload(
+        arrival_s=np.cumsum(rng.exponential(1 / rate, 600)),
+        output_tokens=rng.integers(118, 123, 600),
+        prompt_tokens=np.zeros(600, np.int64),
+    )
+
+
+@pytest.mark.parametrize("rate", [0.5, 2.0, 20.0])
+def test_where_only_the_wait_falls_that_has_an_end(rate: float) -> None:
+    """Far into overload both policies wait as long: nothing is gained there."""
+    scenario = whole(even_at(rate))
+    found = limits(scenario, Setting(4))["continuous"]
+    assert found.gain == pytest.approx(1, abs=0.02)
+    assert found.break_even_load is not None
+    assert found.break_even_until is not None
+    assert found.break_even_load * rate < found.break_even_until * rate < 2 * 4 / 1.2
+
+    def fall(load: float) -> float:
+        traffic = bench(scenario).traffic(Point(Setting(4), 0, seed_of(0, 0), search=True))
+        before, after = (
+            float((own.end_s - own.arrival_s).mean())
+            for own in (simulate(at_load(traffic, load), p, MS, slots=4) for p in POLICIES.values())
+        )
+        return 1 - after / before
+
+    assert fall(found.break_even_load) >= 0.2 > fall(found.break_even_load * 0.98)
+    assert fall(found.break_even_until) >= 0.2 > fall(found.break_even_until * 1.02)
+
+
+def test_what_pays_is_held_against_the_baseline_itself() -> None:
+    """Neither against batches that nobody runs, nor against those of another policy."""
+    rng = np.random.default_rng(5)
+    workload = Workload(
+        np.cumsum(rng.exponential(1.0, 400)),
+        np.maximum(1, rng.geometric(0.01, 400)),
+        np.full(400, 500),
+    )
+    policies: dict[str, Policy] = {
+        "continuous": Continuous("mixed"),
+        "continuous#2": Continuous("separate"),
+    }
+    step = Step(base_ms=10, per_prefill_token_ms=0.2)
+    found = limits(Scenario(workload, policies, {"": step}, run=400), Setting(8))
+    assert found["continuous#2"].gain is not None
+    assert found["continuous#2"].gain > 1.2  # over static batches, which are not among them
+    assert (found["continuous#2"].break_even_load, found["continuous#2"].break_even_cv) == (
+        None,
+        None,
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_servers_that_wait_for_full_batches(seed: int) -> None:
+    """Tried one by one: too many of them are as bad as too few."""
+    rng = np.random.default_rng(seed)
+    workload = Workload(
+        np.cumsum(rng.exponential(1 / rng.uniform(5, 30), 500)),
+        np.maximum(1, rng.geometric(0.01, 500)),
+        np.zeros(500, np.int64),
+    )
+    objective = float(rng.uniform(5, 10))
+    scenario = whole(workload, {"static": Static()}, objectives={"latency": objective})
+    found = limits(scenario, Setting(8))["static"].servers_needed
+    carrying = limits(whole(workload, {"static": Static()}), Setting(8))["static"].servers_needed
+    assert carrying is not None
+    every = [
+        n for n in range(carrying, 500 // 8 + 1)
+        if p95_s(scenario, "static", 1.0, slots=8, replicas=n) <= objective
+    ]  # fmt: skip
+    assert found == (min(every) if every else None)
+
+
+def test_bins_are_predicted_anew_at_every_variation(poisson: Workload) -> None:
+    """The search for the variation and the axis of it tell the same of the same traffic."""
+    policies: dict[str, Policy] = {"static": Static(), "binned": Binned(4)}
+    scenario = whole(poisson, policies, prediction_errors={"binned": 0.3})
+    found = limits(scenario, Setting(4))["binned"].break_even_cv
+    assert found is not None
+    for cv, pays in ((found * 1.03, True), (found * 0.97, False)):
+        gain = limits(scenario, Setting(4, length_cv=cv))["binned"].gain
+        assert gain is not None
+        assert (gain >= 1.2) == pays
 
 
 def test_the_baseline_has_nothing_to_break_even_with(poisson: Workload) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -51,7 +52,8 @@ def test_a_single_server_has_no_balancer_to_vary() -> None:
 def test_limits_are_searched_once_a_server_and_at_the_lengths_own_variation_too() -> None:
     grid = points(Axes([4], length_cvs=[1.0, 0.5], loads=[1, 2], searches=True), 1, seed=0)
     searched = [p.setting for p in grid if p.search]
-    assert [own.length_cv for own in searched] == [None, 0.5, 1.0]
+    assert {own.length_cv for own in searched} == {None, 0.5, 1.0}
+    assert len(searched) == 3
     assert {(own.load, own.users) for own in searched} == {(None, None)}
     assert [p.search for p in grid] == sorted(p.search for p in grid)
 
@@ -61,7 +63,7 @@ def test_the_grid_has_every_point_once(axes: Axes, replications: int, seed: int)
     grid = points(axes, replications, seed=seed)
     assert len(set(grid)) == len(grid)
     replayed = [p for p in grid if not p.search]
-    assert len(replayed) <= axes.size() * replications
+    assert len(replayed) <= len(grid) <= axes.size() * replications
     assert {p.seed for p in grid} == {seed_of(seed, r) for r in range(replications)}
 
 
@@ -91,6 +93,11 @@ def test_a_sample_is_some_settings_of_the_grid_whole(axes: Axes, sample: int, se
     assert len(settings) == min(sample, len({p.setting for p in whole if not p.search}))
     assert sum(not p.search for p in some) == 2 * len(settings)
     assert list(some) == [p for p in whole if p in set(some)]
+    searched = {p.setting.server() for p in some if p.search}
+    assert {replace(s, length_cv=None) for s in searched} == (
+        {replace(s.server(), length_cv=None) for s in settings} if axes.searches else set()
+    )
+    assert len(searched) <= 2 * len(settings)
 
 
 def test_samples_of_other_seeds_differ() -> None:

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,7 +14,6 @@ from slotwise_workflows.sweep import local
 from slotwise_workflows.sweep.engine import Engine
 from slotwise_workflows.sweep.estimate import Estimate
 from slotwise_workflows.sweep.evaluate import Done, run_points
-from slotwise_workflows.sweep.local import MOST_DEATHS, run_local
 from slotwise_workflows.sweep.points import Axes, Point, points
 from slotwise_workflows.sweep.run import Sweep, sweep
 from slotwise_workflows.sweep.scenario import Scenario
@@ -117,59 +111,3 @@ def test_widening_the_grid_moves_no_row(uneven_scenario: Scenario, quick: Estima
     few = {own.point: own.rows for own in sweep(uneven_scenario, small, ALONE, quick).done}
     many = {own.point: own.rows for own in sweep(uneven_scenario, large, ALONE, quick).done}
     assert few == {point: many[point] for point in small}
-
-
-# --- processes that die --------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL")
-def test_a_worker_that_is_killed_loses_nothing(
-    uneven_scenario: Scenario, small_grid: tuple[Point, ...]
-) -> None:
-    """Both are, as soon as a first task is done: what they had begun is computed by others."""
-    batches = [small_grid[first : first + 2] for first in range(0, 30, 2)]
-    killed = False
-    found: list[Done] = []
-    for batch in run_local(uneven_scenario, batches, workers=2):
-        found.extend(batch)
-        if not killed:
-            for process in multiprocessing.active_children():
-                os.kill(process.pid or 0, signal.SIGKILL)
-            killed = True
-    assert sorted(found, key=repr) == sorted(run_points(uneven_scenario, small_grid), key=repr)
-    assert multiprocessing.active_children() == []
-
-
-@pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL")
-def test_a_point_whose_processes_all_die_is_given_up(uneven_scenario: Scenario) -> None:
-    """Somebody kills every process that is started: both points are given up, one after the other."""
-    grid = points(Axes([2], loads=[1, 2]), 1, seed=0)
-    over = threading.Event()
-
-    def kill() -> None:
-        while not over.wait(0.02):
-            for process in multiprocessing.active_children():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(process.pid or 0, signal.SIGKILL)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
-    try:
-        found = [own for batch in run_local(uneven_scenario, [grid], workers=2) for own in batch]
-    finally:
-        over.set()
-        killer.join()
-    assert [own.point for own in found] == list(grid)
-    for own in found:
-        assert own.failure.startswith(f"its process died {MOST_DEATHS} times")
-
-
-def test_closing_it_leaves_no_process(
-    uneven_scenario: Scenario, small_grid: tuple[Point, ...]
-) -> None:
-    """As Ctrl-C does."""
-    running = run_local(uneven_scenario, [(point,) for point in small_grid], workers=2)
-    next(running)
-    assert len(multiprocessing.active_children()) == 2
-    running.close()
-    assert multiprocessing.active_children() == []

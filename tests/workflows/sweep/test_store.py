@@ -109,7 +109,7 @@ def test_another_version_of_the_code_reuses_nothing(
     uneven_scenario: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = key_of(uneven_scenario)(REPLAY)
-    monkeypatch.setattr("slotwise_workflows.sweep.store._code", lambda: "another")
+    monkeypatch.setattr("slotwise_workflows.sweep.store.state_of_the_code", lambda: "another")
     assert key_of(uneven_scenario)(REPLAY) != before
 
 

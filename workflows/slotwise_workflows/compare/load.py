@@ -161,6 +161,7 @@ def _replications(
         server.cost,
         slots=server.slots,
         replicas=server.replicas,
+        balancer=server.balancer,
         memory=server.memory,
         rng=rng,
         replications=max(10, min(REPLICATIONS, REPLICATED_REQUESTS // len(busy))),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from slotwise_workflows.record import Estimate
 from slotwise_workflows.report.charts import BATCH, CONTINUOUS, WIDTH, Spec
@@ -12,23 +13,29 @@ from slotwise_workflows.report.svg import INK, MUTED
 from slotwise_workflows.report.sweep_charts import Axis, Scale, scale_of
 
 _MOST_DOUBLINGS = 10  # of the load, across the picture
+_NAME_SHARE = 0.13  # of the width: half a name
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """From which load a change is worth it, at one variation of the lengths.
+    """From which load to which a change is worth it, at one variation of the lengths.
 
     Attributes:
         cv: Coefficient of variation of the lengths.
         load: Times today's; None where there is no such load.
-        capacity: Whether capacity is gained as well, and not waiting alone.
+        until: Likewise; None where there is no such end, since capacity is gained as well.
         gain: In capacity; where it crosses the threshold, the two kinds of worth meet.
     """
 
     cv: float
     load: Estimate | None
-    capacity: bool
+    until: Estimate | None
     gain: float
+
+    @property
+    def capacity(self) -> bool:
+        """Whether capacity is gained, and not waiting alone shortened."""
+        return self.load is not None and self.until is None
 
 
 def hatch(name: str) -> str:
@@ -51,7 +58,8 @@ def plane(
     """Load across, variation up: the region in which a change is worth it, and today's traffic.
 
     Between two variations that were searched the edge is straight on these axes; where capacity
-    begins to be gained between them, it is taken to grow evenly.
+    begins to be gained between them, the gain is taken to grow evenly. A region of waiting alone
+    ends at the right as well; to where capacity begins, its end stays where it was found last.
 
     Args:
         edges: Ascending in variation, at least one of them with a load.
@@ -61,7 +69,8 @@ def plane(
         labels: axis, y, capacity, waiting, here, none.
         name: Of the picture; `hatch` of it must stand among its definitions.
     """
-    found = [value for e in edges if e.load for value in (e.load.low, e.load.high)]
+    ends = [(e.cv, own) for e in edges for own in (e.load, e.until) if own is not None]
+    found = [value for _, own in ends for value in (own.low, own.high)]
     inside = [here[0], *loads, *(value for value in found if value > 0)]
     # A change that is worth it at any load has its edge at the left end.
     last = math.ceil(math.log2(1.05 * max(inside)))
@@ -78,62 +87,67 @@ def plane(
     layers: list[Spec] = []
     for capacity, corners in regions:
         fill = {"fill": "#bfdde3"} if capacity else {"fill": f"url(#{name}-hatch)"}
-        data = {"values": [{"load": load, "cv": cv, "end": powers[-1]} for load, cv in corners]}
-        layers += [
-            {"data": data, "mark": {**area, **fill}, "encoding": worth},
-            {
-                "data": data,
-                "mark": {
-                    "type": "line",
-                    "color": CONTINUOUS,
-                    "strokeWidth": 2.2,
-                    "strokeDash": [1, 0] if capacity else [6, 3],
-                },
-                "encoding": {"x": ex, "y": ey, "order": {"field": "cv"}},
-            },
-        ]
-    layers += [*_intervals(edges, x, ex, ey), *_none(edges, ey, labels["none"])]
-    layers += _region_names(regions, here[1], labels, ey)
+        data = {"values": [{"load": own.load, "cv": own.cv, "end": own.end} for own in corners]}
+        edge = {"type": "line", "color": CONTINUOUS, "strokeWidth": 2.2}
+        edge["strokeDash"] = [1, 0] if capacity else [6, 3]
+        layers.append({"data": data, "mark": {**area, **fill}, "encoding": worth})
+        for field in ("load",) if capacity else ("load", "end"):
+            along = {"x": {**ex, "field": field}, "y": ey, "order": {"field": "cv"}}
+            layers.append({"data": data, "mark": edge, "encoding": along})
+    layers += [*_intervals(ends, x, ex, ey), *_none(edges, ey, labels["none"])]
+    layers += _region_names(regions, here[1], labels, x, ey)
     layers += _today(here, labels["here"], x, ex, ey)
     return {"width": WIDTH, "height": 270, "layer": layers}
 
 
-_Region = tuple[bool, list[tuple[float, float]]]
+class _Corner(NamedTuple):
+    load: float
+    cv: float
+    end: float
+
+
+_Region = tuple[bool, list[_Corner]]
 
 
 def _regions(edges: Sequence[Edge], x: Scale, gain_adopt: float) -> list[_Region]:
-    """Runs of neighbouring edges of one kind: load and variation of their corners."""
+    """Runs of neighbouring edges of one kind: their corners."""
     regions: list[_Region] = []
     before: Edge | None = None
     for edge in edges:
         if edge.load is None:
             before = None
             continue
-        corner = (x.within(edge.load.estimate), edge.cv)
-        if before is None or before.load is None:
+        end = x.high if edge.until is None else x.within(edge.until.estimate)
+        corner = _Corner(x.within(edge.load.estimate), edge.cv, end)
+        if before is None:
             regions.append((edge.capacity, [corner]))
         elif before.capacity == edge.capacity:
             regions[-1][1].append(corner)
         else:
-            a = regions[-1][1][-1]
-            t = (gain_adopt - before.gain) / (edge.gain - before.gain)
-            crossing = (a[0] * (corner[0] / a[0]) ** t, a[1] + t * (corner[1] - a[1]))
-            regions[-1][1].append(crossing)
-            regions.append((edge.capacity, [crossing, corner]))
+            last = regions[-1][1][-1]
+            crossing = _crossing(before, edge, last, corner, gain_adopt)
+            regions[-1][1].append(crossing._replace(end=last.end))
+            regions.append((edge.capacity, [crossing._replace(end=corner.end), corner]))
         before = edge
     return regions
 
 
-def _intervals(edges: Sequence[Edge], x: Scale, ex: Spec, ey: Spec) -> list[Spec]:
+def _crossing(before: Edge, edge: Edge, a: _Corner, b: _Corner, gain_adopt: float) -> _Corner:
+    """Where the gain crosses the threshold; means over replications may do so a little beyond."""
+    rise = edge.gain - before.gain
+    t = min(max((gain_adopt - before.gain) / rise, 0.0), 1.0) if rise else 0.5
+    return _Corner(a.load * (b.load / a.load) ** t, a.cv + t * (b.cv - a.cv), a.end)
+
+
+def _intervals(ends: Sequence[tuple[float, Estimate]], x: Scale, ex: Spec, ey: Spec) -> list[Spec]:
     rows = [
         {
-            "low": x.within(e.load.low),
-            "high": x.within(e.load.high),
-            "load": x.within(e.load.estimate),
-            "cv": e.cv,
+            "low": x.within(own.low),
+            "high": x.within(own.high),
+            "load": x.within(own.estimate),
+            "cv": cv,
         }
-        for e in edges
-        if e.load
+        for cv, own in ends
     ]
     return [
         {
@@ -172,17 +186,28 @@ def _none(edges: Sequence[Edge], ey: Spec, label: str) -> list[Spec]:
 
 
 def _region_names(
-    regions: Sequence[_Region], here: float, labels: Mapping[str, str], ey: Spec
+    regions: Sequence[_Region], here: float, labels: Mapping[str, str], x: Scale, ey: Spec
 ) -> list[Spec]:
-    """What is gained, written into each region at its right, away from the traffic's own name."""
-    rows = []
+    """What is gained, written into each region, away from the traffic's own name.
+
+    Without an end it stands at the right, else in the middle.
+    """
+    texts: list[Spec] = []
     for capacity, corners in regions:
-        low, high = corners[0][1], corners[-1][1]
-        if high > low:
-            inside = (low + share * (high - low) for share in (0.5, 0.25, 0.8))
-            cv = max(inside, key=lambda at: min(abs(at - here), 0.2 * (high - low)))
-            rows.append({"cv": cv, "label": labels["capacity" if capacity else "waiting"]})
-    return _on_halo(rows, {"x": {"value": WIDTH - 10}, "y": ey}, align="right") if rows else []
+        low, high = corners[0].cv, corners[-1].cv
+        if high == low:
+            continue
+        inside = (low + share * (high - low) for share in (0.5, 0.25, 0.8))
+        cv = max(inside, key=lambda at: min(abs(at - here), 0.2 * (high - low)))
+        rows = [{"cv": cv, "label": labels["capacity" if capacity else "waiting"]}]
+        place = WIDTH - 10.0
+        if not capacity:
+            nearest = min(corners, key=lambda own: abs(own.cv - cv))
+            middle = (x.share(nearest.load) + x.share(nearest.end)) / 2
+            place = WIDTH * min(max(middle, _NAME_SHARE), 1 - _NAME_SHARE)
+        align = "right" if capacity else "center"
+        texts += _on_halo(rows, {"x": {"value": place}, "y": ey}, align=align)
+    return texts
 
 
 def _today(here: tuple[float, float], label: str, x: Scale, ex: Spec, ey: Spec) -> list[Spec]:

@@ -20,6 +20,7 @@ from slotwise_workflows.report.document import (
 )
 from slotwise_workflows.report.render import as_html, as_markdown
 from slotwise_workflows.report.sections import sweep as pictures
+from slotwise_workflows.report.sections import sweep_plane
 from slotwise_workflows.report.sections import sweep_tables as tables
 from slotwise_workflows.report.svg import standalone
 from slotwise_workflows.report.words import Language, Words, clean, load_words
@@ -111,18 +112,20 @@ def _facts(report: SweepReport, words: Words) -> tuple[tuple[str, str], ...]:
 
 
 def _cover(report: SweepReport, words: Words) -> Cover:
-    """The answer, for the server of the fewest slots; then what it rests on."""
+    """The answer, for the server of today's slots or of the fewest; then what it rests on."""
     kinds = found.kinds(report)
     if not kinds:
         return Cover(words("sweep.badge_nothing"), words("sweep.nothing"), ())
     server, policy = kinds[0], found.challenger(report)
     standing = found.standing(report, server, policy)
-    badge = "waiting" if standing.endswith("_waiting") else standing
+    place = standing.removesuffix("_waiting")
+    badge = "waiting" if standing == "inside_waiting" else place
     items = (
         _gain(report, policy, words),
         _variation(report, found.own_limit(report, server, policy), words),
         _per_policy(report, server, "capacity", words),
         _per_policy(report, server, "servers", words),
+        _which(report, server, words),
     )
     tag = words("label.simulated")
     return Cover(
@@ -130,6 +133,16 @@ def _cover(report: SweepReport, words: Words) -> Cover:
         sentence=found.standing_sentence(report, server, words),
         because=tuple(Item(text, "simulated", tag) for text in items if text),
     )
+
+
+def _which(report: SweepReport, server: found.Server, words: Words) -> str:
+    """Why the answer is of this server, where others with more or fewer slots were swept."""
+    slots = report.here.slots
+    if slots == server.slots:
+        several = len(found.alike(report, server)) > 1
+        return words("sweep.which_own", slots=slots) if several else ""
+    key = "sweep.which_unknown" if slots is None else "sweep.which_fewest"
+    return words(key, slots=server.slots, own=slots)
 
 
 def _gain(report: SweepReport, policy: str | None, words: Words) -> str:
@@ -197,7 +210,7 @@ def _first_page(report: SweepReport, words: Words) -> tuple[Section, ...]:
 
 def _region(report: SweepReport, words: Words) -> Section:
     """The planes; where there is none to draw, why."""
-    title, drawn = words("sweep.title_region"), pictures.planes(report, words)
+    title, drawn = words("sweep.title_region"), sweep_plane.planes(report, words)
     policy = found.challenger(report)
     if drawn and policy is not None:
         named = found.quoted(words)

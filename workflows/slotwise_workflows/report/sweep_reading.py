@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from slotwise_workflows.record import Estimate
@@ -45,13 +45,14 @@ def servers(sweep: SweepFigures) -> list[Server]:
 
 
 def kinds(sweep: SweepFigures) -> list[Server]:
-    """Of servers that differ in nothing but slots, the one with the fewest.
+    """Of servers that differ in nothing but slots, one: with today's slots, else the fewest.
 
     Where limits were searched, of the servers that they were searched on.
     """
     every = list(dict.fromkeys(map(server_of, sweep.limits))) or servers(sweep)
-    fewest = {replace(own, slots=0): own for own in sorted(every, key=lambda own: -own.slots)}
-    return [fewest[kind] for kind in dict.fromkeys(replace(own, slots=0) for own in every)]
+    last = sorted(every, key=lambda own: (own.slots == sweep.here.slots, -own.slots))
+    chosen = {replace(own, slots=0): own for own in last}
+    return [chosen[kind] for kind in dict.fromkeys(replace(own, slots=0) for own in every)]
 
 
 def alike(sweep: SweepFigures, server: Server) -> list[Server]:
@@ -103,8 +104,10 @@ def standing(sweep: SweepFigures, server: Server, policy: str | None) -> str:
     """Where the traffic itself stands to what was found on a server, as a code.
 
     ``any``, ``inside``, ``edge`` and ``outside`` tell today's load from those at which the change
-    is worth it, ``none`` that there are none; ``_waiting`` behind it that capacity hardly grows.
-    Without loads, ``capacity``, ``no_capacity`` and ``unsure`` tell what is gained in capacity.
+    is worth it, ``none`` that there are none; ``_waiting`` behind it that only waiting falls, up to
+    some load. ``mixed``: today's is beyond the lowest such load, but in some replications there may
+    be a highest one as well. Without loads, ``capacity``, ``no_capacity`` and ``unsure`` tell what
+    is gained in capacity.
     ``respread``: its own lengths were not swept; ``unknown``: it is too short to say anything;
     ``alone``: nothing was compared.
     """
@@ -116,13 +119,41 @@ def standing(sweep: SweepFigures, server: Server, policy: str | None) -> str:
     adopt = sweep.thresholds["gain_adopt"]
     if own is None or sweep.here.rate_per_s is None:
         return "capacity" if gain.low >= adopt else "no_capacity" if gain.high < adopt else "unsure"
-    load = own.break_even_load
+    load, until = own.break_even_load, own.break_even_until
     if load is None:
         return "none"
-    alone = "" if gain.estimate >= adopt else "_waiting"
-    if load.high == 0:
-        return f"any{alone}"
-    return ("inside" if load.high <= 1 else "outside" if load.low > 1 else "edge") + alone
+    if until is not None:
+        return f"{_place(load, until)}_waiting"
+    place, over = _place(load), over_baseline(sweep, own)
+    if place == "inside" and over is not None and over.low < adopt:
+        return "mixed"
+    return "any" if load.high == 0 else place
+
+
+def _place(load: Estimate, until: Estimate | None = None) -> str:
+    """Where a load of 1 lies to the loads from one to another."""
+    if load.low > 1 or (until is not None and until.high < 1):
+        return "outside"
+    return "inside" if load.high <= 1 and (until is None or until.low >= 1) else "edge"
+
+
+def over_baseline(sweep: SweepFigures, own: SweepLimit) -> Estimate | None:
+    """The gain in capacity over the baseline, which batches in another order gain themselves."""
+    base = next(
+        (
+            line.gain
+            for line in limits_of(sweep, server_of(own), sweep.baseline)
+            if line.length_cv == own.length_cv
+        ),
+        None,
+    )
+    if own.gain is None or base is None:
+        return own.gain
+    return Estimate(
+        estimate=own.gain.estimate / base.estimate,
+        low=own.gain.low / base.high,
+        high=own.gain.high / base.low,
+    )
 
 
 def standing_sentence(
@@ -133,8 +164,10 @@ def standing_sentence(
     policy = challenger(sweep)
     gain = None if policy is None else gains(sweep, policy).get((server, None))
     own = own_limit(sweep, server, policy)
-    load = None if own is None else own.break_even_load
     code = standing(sweep, server, policy)
+    load = until = None
+    if own is not None and own.break_even_load is not None:
+        load, until, gain = own.break_even_load, own.break_even_until, over_baseline(sweep, own)
     if code == "respread" and policy is not None:
         (least, first), *_, (most, last) = _respread(sweep, server, policy)
         return words(
@@ -152,6 +185,7 @@ def standing_sentence(
         baseline=named(sweep.baseline),
         policy=named(policy or sweep.baseline),
         load=shown(load, "load", words),
+        loads=loads(load, until, words),
         gain=shown(gain, "times", words),
         adopt=words.number(sweep.thresholds["gain_adopt"], "factor"),
     )
@@ -176,9 +210,12 @@ def rows_of(sweep: SweepFigures, server: Server, arrivals: str) -> list[SweepRow
     return [row for row in rows if row.length_cv == chosen]
 
 
-def overloaded(row: SweepRow) -> bool:
-    """Whether more is offered than the policy sustains."""
-    return row.utilisation is not None and row.utilisation.estimate >= 1
+def replications(lines: Sequence[SweepRow] | Sequence[SweepLimit], words: Words) -> str:
+    """How many the intervals of these lines are of; fewer where some failed."""
+    counts = {own.replications for own in lines}
+    low, high = min(counts, default=0), max(counts, default=0)
+    key = "sweep.replications" if low == high else "sweep.replications_between"
+    return words(key, low=low, high=high)
 
 
 def server_name(server: Server, sweep: SweepFigures, words: Words) -> str:
@@ -213,6 +250,29 @@ def load_from(value: Estimate | None, words: Words) -> str:
         words("sweep.any_load")
         if value is not None and value.high == 0
         else shown(value, "load", words)
+    )
+
+
+def load_until(load: Estimate | None, until: Estimate | None, words: Words) -> str:
+    """The load up to which it is; a dash where there is none from which it is."""
+    if load is not None and until is None:
+        return words("sweep.no_end")
+    return shown(until, "load", words)
+
+
+def loads(load: Estimate | None, until: Estimate | None, words: Words) -> str:
+    """From which load to which something is worth it."""
+    if load is None:
+        return words("plane.none")
+    if until is None:
+        return words(
+            "sweep.any_load" if load.high == 0 else "sweep.loads_from",
+            load=shown(load, "load", words),
+        )
+    return words(
+        "sweep.loads_up_to" if load.high == 0 else "sweep.loads_between",
+        load=shown(load, "load", words),
+        until=shown(until, "load", words),
     )
 
 

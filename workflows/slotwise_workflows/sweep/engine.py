@@ -14,10 +14,13 @@ from slotwise_workflows.sweep.estimate import Estimate
 EngineName = Literal["local", "ray"]
 
 PROCESSES_START_S = 3.0
-"""What starting further processes takes before they compute."""
+"""What starting further processes takes before they compute: 1.5 to 1.8 s of a processor each."""
 
 RAY_FROM_S = 120.0
-"""From so much work a Ray of our own, which takes longer to start, is worth it."""
+"""From so much saved, the 5 s that a Ray of our own takes longer to start and stop do not matter.
+
+On one machine it is no faster than processes: `benchmarks/sweep_engines.py`.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 
 from slotwise_sim import Workload
 from slotwise_sim.workload import rows_of
+from slotwise_workflows.sweep.batches import neighbours
 from slotwise_workflows.sweep.evaluate import run_points
 from slotwise_workflows.sweep.points import Point
 from slotwise_workflows.sweep.scenario import Scenario
@@ -18,7 +19,9 @@ MOST_REQUESTS = 50_000
 TIMED_S = 1.0
 """For so long further points are timed; at least one of each kind is."""
 
-_POINTS = 6
+_FEW = 100
+_PLACES = 6
+_TOGETHER = 4  # points of a place: what they share is shared in the sweep, too
 _PROCESS_BYTES = 250 << 20
 # Resampled, at its load, as records, and the times that come out: measured at 10^6 requests.
 _BYTES_A_REQUEST = 400
@@ -58,12 +61,15 @@ def estimate(
     n = len(scenario.workload)
     timed = min(n, MOST_REQUESTS)
     some = replace(scenario, workload=rows_of(scenario.workload, slice(0, timed)))
-    few = replace(scenario, workload=rows_of(scenario.workload, slice(0, min(n, 100))))
+    few = replace(scenario, workload=rows_of(scenario.workload, slice(0, min(n, _FEW))))
     means = {}
     for search in (False, True):
-        kind = [point for point in grid if point.search == search]
-        sample = kind[:: -(-len(kind) // _POINTS)] if kind else []
-        run_points(few, sample[:1])  # loads the compiled loops, which is not to be counted
+        kind = neighbours([point for point in grid if point.search == search])
+        together = 1 if search else _TOGETHER
+        places = range(0, len(kind), max(together, -(-len(kind) // _PLACES)))
+        sample = [kind[place : place + together] for place in places]
+        for stretch in sample[:1] if search else sample:
+            run_points(few, stretch)  # loads the compiled loops, which is not to be counted
         means[search] = _mean_s(some, sample, clock) * n / timed
     seconds = sum(means[point.search] for point in grid)
     memory = _PROCESS_BYTES + n * (_BYTES_A_REQUEST + bytes_of(scenario.workload) // n)
@@ -76,12 +82,17 @@ def bytes_of(workload: Workload) -> int:
     return sum(column.nbytes for column in columns if column is not None)
 
 
-def _mean_s(scenario: Scenario, sample: Sequence[Point], clock: Callable[[], float]) -> float:
-    spent: list[float] = []
-    for point in sample:
-        if sum(spent) >= TIMED_S:
+def _mean_s(
+    scenario: Scenario, sample: Sequence[Sequence[Point]], clock: Callable[[], float]
+) -> float:
+    """Seconds a point, of those that do not fail."""
+    spent_s, timed = 0.0, 0
+    for stretch in sample:
+        if spent_s >= TIMED_S:
             break
         begin = clock()
-        run_points(scenario, [point])
-        spent.append(clock() - begin)
-    return sum(spent) / len(spent) if spent else 0.0
+        done = run_points(scenario, stretch)
+        if whole := sum(not own.failure for own in done):
+            spent_s += clock() - begin
+            timed += whole
+    return spent_s / timed if timed else 0.0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,16 +23,19 @@ from slotwise_workflows.config import (
 from slotwise_workflows.costs import CostRecord, StatedCost
 from slotwise_workflows.errors import ConfigError
 from slotwise_workflows.requests import OnProgress, build_workload
+from slotwise_workflows.sample_size import P95_REQUESTS
+from slotwise_workflows.sweep.limits import fills_batches
 from slotwise_workflows.sweep.points import Axes, Point, points
 from slotwise_workflows.sweep.record import SweepFigures, SweepReport
 from slotwise_workflows.sweep.run import Sweep
-from slotwise_workflows.sweep.scenario import Scenario
+from slotwise_workflows.sweep.scenario import Scenario, offered_per_s
 from slotwise_workflows.sweep.table import failures, figures_of
 
 LOADS = (0.25, 0.5, 1.0, 2.0)
 """Times today's load, where the file names neither loads nor users nor an offline job."""
 
-MOST_POINTS = 10_000_000
+MOST_POINTS = 1_000_000
+"""Of a sweep, and settings of a grid that a sample is drawn from: about 2 KB of memory each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ class Plan:
         grid: The points.
         costs: What tokens or iterations cost, by name, and who says so.
         seed: The run's seed.
+        slots: Of the server that is there, where the file tells.
         notes: What a reader of the figures must know.
     """
 
@@ -51,6 +55,7 @@ class Plan:
     grid: tuple[Point, ...]
     costs: Mapping[str, StatedCost]
     seed: int
+    slots: int | None
     notes: tuple[str, ...]
 
 
@@ -73,18 +78,14 @@ def plan_sweep(
     costs = to_costs(workload_file)
     axes = _axes(workload_file, costs)
     sweep = workload_file.sweep
-    size = axes.size() * sweep.replications
-    if size > MOST_POINTS and sweep.sample is None:
-        raise ConfigError(
-            f"sweep has {size:,} points",
-            where=where(workload_file, "sweep"),
-            why=f"{MOST_POINTS:,} are the most",
-            hint="Vary less, or take a sample: so many points of the grid",
-        )
-    grid = points(axes, sweep.replications, seed=seed, sample=sweep.sample)
+    _check_size(axes, workload_file)
     memory = to_swept_memory(workload_file)
     workload, notes = build_workload(workload_file, memory, seed=seed, on_progress=on_progress)
     _check_spread(workload, workload_file)
+    if axes.loads and offered_per_s(workload) is None:
+        axes = replace(axes, loads=(), offline=True)
+        notes = [*notes, "all requests come at once: no load to vary, swept as one offline job"]
+    grid = points(axes, sweep.replications, seed=seed, sample=sweep.sample)
     if len(costs) == 1:
         notes = notes + unlimited_memory(workload_file, next(iter(costs.values())))
     limits = workload_file.thresholds
@@ -101,7 +102,9 @@ def plan_sweep(
         gain_adopt=limits.adopt_from,
         waiting_adopt=limits.waiting_adopt,
     )
-    return Plan(scenario, grid, costs, seed, (*notes, *without_effect(workload_file)))
+    slots = workload_file.server.slots
+    remarks = (*notes, *without_effect(workload_file), *_remarks(scenario, workload_file))
+    return Plan(scenario, grid, costs, seed, slots, remarks)
 
 
 def report(plan: Plan, done: Sweep, name: str) -> SweepReport:
@@ -112,7 +115,7 @@ def report(plan: Plan, done: Sweep, name: str) -> SweepReport:
         done: What was found.
         name: What the workload is called.
     """
-    figures = figures_of(plan.scenario, done.done)
+    figures = figures_of(plan.scenario, done.done, slots=plan.slots)
     return SweepReport(
         **{field: getattr(figures, field) for field in SweepFigures.model_fields},
         name=name,
@@ -147,6 +150,44 @@ def _axes(workload_file: WorkloadFile, costs: Mapping[str, StatedCost]) -> Axes:
         offline=offline,
         searches=sweep.limits,
     )
+
+
+def _remarks(scenario: Scenario, workload_file: WorkloadFile) -> Iterator[str]:
+    """What a reader of the figures would else take amiss."""
+    requests, baseline = len(scenario.workload), scenario.baseline()
+    if requests < P95_REQUESTS:
+        yield f"{requests:,} requests carry no p95, nor a verdict: {P95_REQUESTS} are the fewest"
+    if fills_batches(scenario.policies[baseline]):
+        yield (
+            f"{baseline} waits until a batch is full, however long: against it others pay at low"
+            " loads already. A server that starts short batches is dynamic"
+        )
+    sweep = workload_file.sweep
+    if (
+        workload_file.traffic.users is not None
+        and sweep.users is None
+        and (sweep.load or sweep.offline)
+    ):
+        yield "traffic.users is not swept: the sweep section names its own ways of arriving"
+
+
+def _check_size(axes: Axes, workload_file: WorkloadFile) -> None:
+    """A grid is laid out as a whole, and what is found of it is kept as a whole.
+
+    Raises:
+        ConfigError: It is too large.
+    """
+    sweep, size = workload_file.sweep, axes.size()
+    points = size * sweep.replications
+    if sweep.sample is not None:  # a server that is drawn is searched at two variations at most
+        points = min(points, 3 * sweep.sample * sweep.replications)
+    if max(points, size) > MOST_POINTS:
+        raise ConfigError(
+            f"sweep has {max(points, size):,} points",
+            where=where(workload_file, "sweep"),
+            why=f"{MOST_POINTS:,} are the most",
+            hint="Vary less, replicate less, or draw a sample of the grid",
+        )
 
 
 def _check_spread(workload: Workload, workload_file: WorkloadFile) -> None:

@@ -7,24 +7,28 @@ from dataclasses import replace
 
 import numpy as np
 
-from slotwise_sim import Memory, Outcome, Workload, simulate
+from slotwise_sim import Continuous, Memory, Outcome, Policy, Static, Workload
 from slotwise_sim.memory import check_fits
 from slotwise_sim.variation import with_cv
-from slotwise_sim.workload import at_load
-from slotwise_workflows.compare.enough import batches_of, fewest_servers, highest, lowest, meets
-from slotwise_workflows.sweep.points import Point, Setting
-from slotwise_workflows.sweep.rows import Limit
-from slotwise_workflows.sweep.scenario import (
-    IN_BATCHES,
-    Bench,
-    Scenario,
-    offered_per_s,
-    ratio,
-    sustained,
+from slotwise_workflows.compare.enough import (
+    Band,
+    band,
+    batches_of,
+    fewest_servers,
+    first,
+    highest,
+    lowest,
+    meets,
 )
+from slotwise_workflows.sweep.points import Point
+from slotwise_workflows.sweep.rows import Limit
+from slotwise_workflows.sweep.scenario import Bench, offered_per_s, ratio, seen_by, sustained
 
 MOST_CV = 4.0
 """Lengths that vary more than this have not been seen."""
+
+BEYOND = 2.0
+"""Times the load that saturates the baseline: further on, its waits are those of the horizon."""
 
 
 def find_limits(bench: Bench, point: Point) -> tuple[Limit, ...]:
@@ -44,15 +48,17 @@ def find_limits(bench: Bench, point: Point) -> tuple[Limit, ...]:
 
 
 def _limit(bench: Bench, policy: str, point: Point) -> Limit:
-    scenario, setting = bench.scenario, point.setting
     offered, per_s = offered_per_s(bench.traffic(point)), bench.sustained_per_s(policy, point)
-    capacity = servers = break_even = variation = None
+    capacity = servers = variation = None
+    pays = Band(None, None)
     if offered is not None and per_s is not None:
         capacity = _capacity_load(bench, policy, point, per_s / offered)
         servers = _servers_needed(bench, policy, point, offered / per_s)
-    if policy != scenario.baseline():
-        break_even = None if offered is None else _break_even_load(bench, policy, point, offered)
+    if policy != bench.scenario.baseline():
+        if offered is not None:
+            pays = _where_it_pays(bench, policy, point, offered)
         variation = _break_even_cv(bench, policy, point)
+    setting = point.setting
     return Limit(
         cost=setting.cost,
         slots=setting.slots,
@@ -66,78 +72,96 @@ def _limit(bench: Bench, policy: str, point: Point) -> Limit:
         capacity_load=capacity,
         capacity_per_s=None if capacity is None or offered is None else capacity * offered,
         servers_needed=servers,
-        break_even_load=break_even,
+        break_even_load=pays.low,
+        break_even_until=pays.high,
         break_even_cv=variation,
     )
 
 
 def _capacity_load(bench: Bench, policy: str, point: Point, saturated: float) -> float:
     """The highest load up to saturation at which every objective is met."""
-    traffic, objectives = bench.seen_by(policy, point), bench.scenario.objectives
+    scenario, traffic = bench.scenario, bench.seen_by(policy, point)
 
     def enough(load: float) -> bool:
-        return meets(_serve(bench.scenario, policy, traffic, point.setting, load), objectives)
+        outcome = scenario.serve(policy, traffic, point.setting, load=load)
+        return meets(outcome, scenario.objectives)
 
-    return highest(enough, saturated)
+    return highest(enough, saturated, closely=fills_batches(scenario.policies[policy]))
 
 
 def _servers_needed(bench: Bench, policy: str, point: Point, utilisation: float) -> int | None:
     """Fewest servers that carry the traffic as it is and meet every objective."""
-    traffic, objectives = bench.seen_by(policy, point), bench.scenario.objectives
+    scenario, traffic = bench.scenario, bench.seen_by(policy, point)
 
     def enough(servers: int) -> bool:
         at = replace(point.setting, replicas=servers)
-        return meets(_serve(bench.scenario, policy, traffic, at, 1.0), objectives)
+        return meets(scenario.serve(policy, traffic, at, load=1.0), scenario.objectives)
 
-    carrying = math.floor(utilisation * point.setting.replicas) + 1
-    return fewest_servers(enough, carrying, batches_of(len(traffic), point.setting.slots))
+    return fewest_servers(
+        enough,
+        math.floor(utilisation * point.setting.replicas) + 1,
+        batches_of(len(traffic), point.setting.slots),
+        closely=fills_batches(scenario.policies[policy]),
+    )
 
 
-def _break_even_load(bench: Bench, policy: str, point: Point, offered: float) -> float | None:
-    """Where the baseline is overloaded at the latest, and by then the waiting may have fallen."""
+def fills_batches(policy: Policy) -> bool:
+    """Whether a batch waits until it is full: then too little load is as bad as too much."""
+    if isinstance(policy, Static):
+        return True
+    return not isinstance(policy, Continuous) and math.isinf(policy.max_delay_ms)
+
+
+def _where_it_pays(bench: Bench, policy: str, point: Point, offered: float) -> Band:
+    """The loads at which a policy is worth having in place of the baseline.
+
+    Where it gains enough capacity, the baseline's overload is worth it at the latest, and from
+    there on there is no end. Else only the wait can fall: in a band that ends where both are
+    overloaded.
+    """
     scenario, base = bench.scenario, bench.scenario.baseline()
-    per_s, gain = bench.sustained_per_s(base, point), bench.gain(policy, point)
+    per_s = bench.sustained_per_s(base, point)
+    gain = ratio(bench.sustained_per_s(policy, point), per_s)
     if per_s is None or gain is None:
-        return None
+        return Band(None, None)
     seen = {name: bench.seen_by(name, point) for name in (base, policy)}
 
     def pays(load: float) -> bool:
         before, after = (
-            _mean_latency_s(_serve(scenario, name, own, point.setting, load))
+            _mean_latency_s(scenario.serve(name, own, point.setting, load=load))
             for name, own in seen.items()
         )
         return 1 - after / before >= scenario.waiting_adopt
 
     saturated = per_s / offered
-    if gain < scenario.gain_adopt and not pays(saturated):
-        return None
-    return lowest(pays, saturated)
+    if gain >= scenario.gain_adopt:
+        return Band(lowest(pays, saturated), None)
+    return band(pays, BEYOND * saturated)
 
 
 def _break_even_cv(bench: Bench, policy: str, point: Point) -> float | None:
-    """The gain in capacity grows with the variation, at whatever variation the traffic has."""
+    """The least variation at which the gain in capacity over the baseline is worth a change."""
     scenario, setting = bench.scenario, point.setting
-    traffic = bench.seen_by(policy, point)
+    traffic = bench.traffic(point)
     if setting.length_cv is not None or np.ptp(traffic.output_tokens) == 0:
         return None
 
-    def respread(cv: float) -> Workload:
-        return replace(traffic, output_tokens=with_cv(traffic.output_tokens, cv))
-
     def pays(cv: float) -> bool:
-        refilled, batched = (
-            sustained(scenario, name, respread(cv), setting) for name in (policy, IN_BATCHES)
+        respread = replace(traffic, output_tokens=with_cv(traffic.output_tokens, cv))
+        per_s, base_per_s = (
+            sustained(scenario, name, seen_by(scenario, name, respread, point.seed), setting)
+            for name in (policy, scenario.baseline())
         )
-        gain = ratio(refilled, batched)
+        gain = ratio(per_s, base_per_s)
         return gain is not None and gain >= scenario.gain_adopt
 
     most = min(MOST_CV, math.sqrt(len(traffic)) / 2)
-    while not _possible(traffic, most, scenario.memory_of(setting)):
+    while not can_have(traffic, most, scenario.memory_of(setting)):
         most /= 2
-    return lowest(pays, most) if pays(most) else None
+    return first(pays, most)
 
 
-def _possible(traffic: Workload, cv: float, memory: Memory | None) -> bool:
+def can_have(traffic: Workload, cv: float, memory: Memory | None) -> bool:
     """Whether these lengths can vary so much, and the longest then still fits into the memory."""
     try:
         respread = replace(traffic, output_tokens=with_cv(traffic.output_tokens, cv))
@@ -146,20 +170,6 @@ def _possible(traffic: Workload, cv: float, memory: Memory | None) -> bool:
     except ValueError:  # a request that never fits is one, too
         return False
     return True
-
-
-def _serve(
-    scenario: Scenario, policy: str, traffic: Workload, setting: Setting, load: float
-) -> Outcome:
-    return simulate(
-        at_load(traffic, load),
-        scenario.policies[policy],
-        scenario.cost(setting),
-        slots=setting.slots,
-        replicas=setting.replicas,
-        balancer=setting.balancer,
-        memory=scenario.memory_of(setting),
-    )
 
 
 def _mean_latency_s(outcome: Outcome) -> float:

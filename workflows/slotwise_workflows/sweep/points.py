@@ -6,13 +6,17 @@ import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from slotwise_sim import Balancer
 
 T = TypeVar("T", int, float)
+SERVER = ("cost", "slots", "replicas", "balancer", "length_cv")
+"""Fields of a `Setting` that tell the server and what it is sent."""
+ARRIVING = ("load", "users")
+"""Those that tell how requests come to it."""
 Arrivals = Literal["open", "closed", "offline"]
 
 
@@ -39,6 +43,11 @@ class Setting:
     length_cv: float | None = None
     load: float | None = None
     users: int | None = None
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What is varied, by name: columns of both tables."""
+        return {name: getattr(self, name) for name in (*SERVER, *ARRIVING)}
 
     def server(self) -> Setting:
         """The setting without the way in which requests come."""
@@ -113,10 +122,11 @@ class Axes:
             raise ValueError("coefficients of variation must be finite and >= 0")
 
     def size(self) -> int:
-        """How many settings there are at most."""
+        """How many settings there are at most, those of searches included."""
         servers = len(self.slots) * len(self.replicas) * len(self.balancers) * len(self.costs)
         arrivals = len(self.loads) + len(self.users) + int(self.offline)
-        return servers * len(self.length_cvs) * arrivals
+        searches = (len(self.length_cvs) + 1) if self.searches else 0
+        return servers * (len(self.length_cvs) * arrivals + searches)
 
 
 def points(
@@ -144,13 +154,21 @@ def points(
     if sample is not None and sample < len(settings):
         drawn = np.random.default_rng(seed).choice(len(settings), sample, replace=False)
         settings = [settings[place] for place in sorted(drawn)]
-    searched = list(_servers(replace(axes, length_cvs=(None, *axes.length_cvs))))
+    searched = _searched(settings) if axes.searches else []
     return tuple(
         Point(setting, replication, seed_of(seed, replication), search)
-        for search, own in ((False, settings), (True, searched if axes.searches else []))
+        for search, own in ((False, settings), (True, searched))
         for setting in own
         for replication in range(replications)
     )
+
+
+def _searched(settings: Sequence[Setting]) -> list[Setting]:
+    """Each server once at every variation that it is sent, and first at the lengths' own."""
+    found: dict[Setting, None] = {}
+    for setting in settings:
+        found |= {replace(setting.server(), length_cv=None): None, setting.server(): None}
+    return list(found)
 
 
 def seed_of(seed: int, replication: int) -> int:

@@ -12,6 +12,7 @@ import contextlib
 import functools
 import logging
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -20,22 +21,19 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from importlib.metadata import version
 from typing import Any
 
 from slotwise_sim.workload import Workload
 from slotwise_workflows.errors import EndpointError, SlotwiseError
-from slotwise_workflows.sweep.batches import Batch
+from slotwise_workflows.sweep.batches import MOST_DEATHS, Batch, Task, after_a_death
 from slotwise_workflows.sweep.engine import ray_is_missing
 from slotwise_workflows.sweep.estimate import bytes_of
 from slotwise_workflows.sweep.evaluate import Done, run_points
 from slotwise_workflows.sweep.scenario import Scenario
+from slotwise_workflows.sweep.store import state_of_the_code
 
 IN_FLIGHT = 2
 """Tasks a processor: one is computed while the next one travels. The rest waits here."""
-
-MOST_DEATHS = 3
-"""A task whose worker or node died so often, or was out of memory, is tried point by point."""
 
 _SMALLEST_STORE = 100 * 2**20
 _KNOCK_S = 10.0
@@ -43,6 +41,12 @@ _ANY_ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # Under `uv run` Ray would pack up the working directory and send it to the workers.
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    # Read when Ray is imported: drops every line of what it prints on standard output, into the
+    # middle of a result, when a worker or a node dies. `log_to_driver` does not reach that.
+    "RAY_DEDUP_LOGS": "1",
+    # Else a cluster that does not answer is told by lines of C++ on the console, too.
+    "RAY_BACKEND_LOG_LEVEL": "fatal",
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "^",
 }
 _STARTUP_ENVIRONMENT = {
     **_ANY_ENVIRONMENT,
@@ -65,8 +69,8 @@ def run_ray(
 
     The scenario is put into the object store once; a task names a batch of points and gives back
     what it found. A few tasks a processor are in flight, so that a long grid does not fill the
-    scheduler. A task whose worker or node dies is run again by Ray, elsewhere if need be: it finds
-    the same, since a point carries its own seed. Closing the generator cancels what is in flight.
+    scheduler. A task whose worker or node dies is run again, elsewhere if need be: it finds the
+    same, since a point carries its own seed. Closing the generator cancels what is in flight.
 
     Args:
         scenario: What all points share.
@@ -93,29 +97,44 @@ def run_ray(
 
 def _run_tasks(ray: Any, scenario: Scenario, batches: Sequence[Batch]) -> Iterator[Sequence[Done]]:
     shared = ray.put(scenario)
-    evaluate = ray.remote(num_cpus=1, max_retries=MOST_DEATHS)(run_points)
-    waiting = deque(batches)
-    running: dict[Any, Batch] = {}
+    # Ray's own retries have no end where memory runs out, and run a batch as a whole.
+    evaluate = ray.remote(num_cpus=1, max_retries=0)(_run_here)
+    code = state_of_the_code()
+    waiting = deque(Task(batch) for batch in batches)
+    running: dict[Any, Task] = {}
     try:
         while waiting or running:
             # Nodes come and go.
             processors = max(1, int(ray.cluster_resources().get("CPU", 1)))
             while waiting and len(running) < IN_FLIGHT * processors:
-                batch = waiting.popleft()
-                running[evaluate.remote(shared, batch)] = batch
-            ready, _ = ray.wait(list(running), num_returns=1)
+                task = waiting.popleft()
+                running[evaluate.remote(code, shared, task.batch)] = task
+            ray.wait(list(running), num_returns=1)
+            ready, _ = ray.wait(list(running), num_returns=len(running), timeout=0)
             for reference in ready:
-                batch = running.pop(reference)
+                task = running.pop(reference)
                 try:
                     yield ray.get(reference)
                 except _lost(ray) as error:
-                    if len(batch) == 1:
-                        yield [Done(batch[0], failure=_one_line(error))]
-                    waiting.extendleft((point,) for point in batch if len(batch) > 1)
+                    again = after_a_death(task)
+                    waiting.extendleft(reversed(again))
+                    if not again:
+                        why = f"its worker died {MOST_DEATHS} times: {_one_line(error)}"
+                        yield [Done(task.batch[0], failure=why)]
     finally:
         for reference in running:
             with contextlib.suppress(Exception):  # the cluster may be what was lost
                 ray.cancel(reference, force=True)
+
+
+def _run_here(code: str, scenario: Scenario, batch: Batch) -> list[Done]:
+    """A task of a worker, whose node may have joined after the others were asked what they run."""
+    if state_of_the_code() != code:
+        raise SlotwiseError(
+            "a node of the cluster runs another slotwise than this one, or other libraries",
+            hint="Install the same on every node",
+        )
+    return run_points(scenario, batch)
 
 
 def _lost(ray: Any) -> tuple[type[Exception], ...]:
@@ -124,40 +143,50 @@ def _lost(ray: Any) -> tuple[type[Exception], ...]:
     return (
         found.WorkerCrashedError,
         found.NodeDiedError,
+        found.LocalRayletDiedError,  # of the node where the task ran
         found.OutOfMemoryError,
         found.ObjectLostError,
     )
 
 
 def _check_versions(ray: Any, address: str) -> None:
-    """Asks every node what it runs.
+    """Asks every node that computes what it runs.
 
     Raises:
-        EndpointError: One runs another version of slotwise.
+        EndpointError: One runs another slotwise, or none.
     """
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    own = _own_version()
-    ask = ray.remote(num_cpus=0, max_retries=0)(_own_version)
-    nodes = [node for node in ray.nodes() if node["Alive"]]
+    def slotwise_there() -> tuple[str, str]:
+        """Goes to the node by value, as a function in a function does: there may be no slotwise."""
+        try:
+            from importlib.metadata import version
+
+            from slotwise_workflows.sweep.store import state_of_the_code
+
+            return version("slotwise"), state_of_the_code()
+        except ImportError as error:
+            return str(error), ""
+
+    ask = ray.remote(num_cpus=0, max_retries=0)(slotwise_there)
     asked = {
         node["NodeManagerAddress"]: ask.options(
             scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
         ).remote()
-        for node in nodes
+        for node in ray.nodes()
+        if node["Alive"] and node["Resources"].get("CPU")
     }
+    here = slotwise_there()
     for node, answer in asked.items():
-        told = ray.get(answer)
-        if told != own:
+        there = ray.get(answer)
+        if there != here:
+            what = f"slotwise {there[0]}" if there[1] else f"no such slotwise ({there[0]})"
+            other = "" if there[0] != here[0] else " of another build, or another NumPy or Numba"
             raise EndpointError(
-                f"the cluster's node {node} has slotwise {told}, and this is {own}",
+                f"the cluster's node {node} has {what}{other}, and this is slotwise {here[0]}",
                 where=address,
                 hint="Install the same version of slotwise on every node",
             )
-
-
-def _own_version() -> str:
-    return version("slotwise")
 
 
 @contextlib.contextmanager
@@ -175,7 +204,6 @@ def _session(workload: Workload, workers: int, address: str | None) -> Iterator[
             yield ray
             return
         stack.enter_context(_silence("ray"))
-        stack.enter_context(_signals_kept())
         options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
         if address is None:
             options |= {
@@ -190,7 +218,8 @@ def _session(workload: Workload, workers: int, address: str | None) -> Iterator[
             options["address"] = address
         stack.callback(ray.shutdown)
         try:
-            ray.init(**options)
+            with _signals_kept():
+                ray.init(**options)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             raise _unreachable(address, error) from None
         yield ray
@@ -281,6 +310,14 @@ def _knock(address: str) -> None:
 
 def _unreachable(address: str | None, error: Exception) -> SlotwiseError:
     why = _one_line(error)
+    found = re.findall(r"Ray: (\S+)\s+Python: (\S+)", str(error))
+    if address is not None and len(found) == 2:
+        there, here = (f"Ray {ray} and Python {python}" for ray, python in found)
+        return EndpointError(
+            f"the cluster runs {there}, and this is {here}",
+            where=address,
+            hint="Use the same versions here, or leave the address out to use this machine",
+        )
     if address is None:
         return SlotwiseError("Ray cannot be started here", why=why, hint="Use --engine local")
     return EndpointError(

@@ -54,6 +54,11 @@ class SweepRow(_OfAServer):
         description="offered over sustainable load; null where requests do not come by themselves"
     )
 
+    @property
+    def overloaded(self) -> bool:
+        """Whether more is offered than can be sustained: then waits grow to the end."""
+        return self.utilisation is not None and self.utilisation.estimate >= 1
+
 
 class SweepLimit(_OfAServer):
     """Where one policy is just enough on one server; null where any replication finds none."""
@@ -69,11 +74,16 @@ class SweepLimit(_OfAServer):
     )
     break_even_load: Estimate | None = Field(
         description="the lowest load from which this policy is worth having in place of the "
-        "baseline; null of the baseline"
+        "baseline; 0 from any; null of the baseline"
+    )
+    break_even_until: Estimate | None = Field(
+        description="the load up to which it is; null where there is no such end: then the gain in "
+        "capacity over the baseline is `gain_adopt` or more"
     )
     break_even_cv: Estimate | None = Field(
-        description="the least coefficient of variation of the lengths at which the gain is "
-        "`gain_adopt`; null of the baseline, and where none up to 4 is"
+        description="the least coefficient of variation of the lengths at which the gain over the "
+        "baseline is `gain_adopt`; 0 at any; null of the baseline, and where none up to 4 is, or "
+        "as far as these requests can vary and fit"
     )
 
 
@@ -83,6 +93,9 @@ class Here(Record):
     requests: int
     length_cv: float | None = Field(description="of its output lengths; null of a single request")
     rate_per_s: float | None = Field(description="of its arrivals; null where they have no span")
+    slots: int | None = Field(
+        description="of the server that the file, or the log, tells of; null where none does"
+    )
 
 
 class SweepFigures(Record):

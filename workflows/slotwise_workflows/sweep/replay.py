@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from slotwise_sim import Outcome, Users, Workload, simulate
 from slotwise_sim.metrics import Figures
-from slotwise_sim.workload import all_at_once, at_load
 from slotwise_workflows.simulation import measure
-from slotwise_workflows.sweep.points import Point, Setting
+from slotwise_workflows.sweep.points import Point
 from slotwise_workflows.sweep.rows import Row
-from slotwise_workflows.sweep.scenario import Bench, Scenario, offered_per_s, ratio
+from slotwise_workflows.sweep.scenario import Bench, offered_per_s, ratio
 
 
 def replay(bench: Bench, point: Point) -> tuple[Row, ...]:
@@ -33,7 +31,11 @@ def replay(bench: Bench, point: Point) -> tuple[Row, ...]:
         else scenario.thinking.users(setting.users, requests, point.seed)
     )
     figures = {
-        name: measure(_serve(scenario, name, bench.seen_by(name, point), setting, users))
+        name: measure(
+            scenario.serve(
+                name, bench.seen_by(name, point), setting, load=setting.load, users=users
+            )
+        )
         for name in scenario.policies
     }
     # At a load of none, nothing is offered by itself.
@@ -54,22 +56,6 @@ def replay(bench: Bench, point: Point) -> tuple[Row, ...]:
     )
 
 
-def _serve(
-    scenario: Scenario, policy: str, traffic: Workload, setting: Setting, users: Users | None
-) -> Outcome:
-    load = setting.load
-    return simulate(
-        all_at_once(traffic) if load is None else at_load(traffic, load),
-        scenario.policies[policy],
-        scenario.cost(setting),
-        slots=setting.slots,
-        replicas=setting.replicas,
-        balancer=setting.balancer,
-        users=users,
-        memory=scenario.memory_of(setting),
-    )
-
-
 def _row(
     point: Point,
     policy: str,
@@ -80,16 +66,10 @@ def _row(
     gain: float | None,
     base_latency_s: float,
 ) -> Row:
-    setting, latency = point.setting, figures["latency_s"]
+    latency = figures["latency_s"]
     return Row(
-        cost=setting.cost,
-        slots=setting.slots,
-        replicas=setting.replicas,
-        balancer=setting.balancer,
-        length_cv=setting.length_cv,
-        arrivals=setting.arrivals,
-        load=setting.load,
-        users=setting.users,
+        **point.setting.values,
+        arrivals=point.setting.arrivals,
         policy=policy,
         replication=point.replication,
         seed=point.seed,

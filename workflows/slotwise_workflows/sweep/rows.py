@@ -91,10 +91,14 @@ class Limit:
             ``capacity_load`` is None.
         break_even_load: The lowest load at which this policy is worth having in place of the
             baseline: the mean latency falls by ``waiting_adopt``; or the baseline is overloaded, if
-            the gain in capacity is ``gain_adopt`` or more. None of the baseline itself, where no
-            load is, and where ``capacity_load`` is None.
+            the gain in capacity over it is ``gain_adopt`` or more. 0 where every load is. None of
+            the baseline itself, where no load is, and where ``capacity_load`` is None.
+        break_even_until: The load up to which it is: where capacity gains less, both are overloaded
+            in the end, and the wait is as long under either. None where there is no such end, and
+            where ``break_even_load`` is None.
         break_even_cv: The least coefficient of variation of the output lengths at which the gain in
-            capacity is ``gain_adopt``. None of the baseline itself, and where none up to 4 does;
+            capacity over the baseline is ``gain_adopt``. 0 where every one is. None of the baseline
+            itself, and where none up to 4 does, or as far as these requests can vary and fit;
             searched once a server, at the lengths' own variation.
     """
 
@@ -111,4 +115,5 @@ class Limit:
     capacity_per_s: float | None
     servers_needed: int | None
     break_even_load: float | None
+    break_even_until: float | None
     break_even_cv: float | None

@@ -80,6 +80,24 @@ def sweep(
     return Sweep(engine.name, tuple(found[point] for point in grid), reused)
 
 
+def unfinished(scenario: Scenario, grid: Sequence[Point], store: Path) -> list[Point]:
+    """The points that are still to be computed.
+
+    Args:
+        scenario: What all points share.
+        grid: The points.
+        store: File of the points that are finished; it need not be there.
+
+    Raises:
+        InputError: The file cannot be used.
+    """
+    if not store.exists():
+        return list(grid)
+    with open_store(store, scenario) as kept:
+        finished = {own.point for own in kept.finished(grid)}
+    return [point for point in grid if point not in finished]
+
+
 def _run(
     scenario: Scenario, points: Sequence[Point], engine: Engine, estimate: Estimate
 ) -> Generator[Sequence[Done], None, None]:

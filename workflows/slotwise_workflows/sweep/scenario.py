@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
-from slotwise_sim.variation import with_cv
 
 from slotwise_sim import (
     Binned,
@@ -15,13 +14,17 @@ from slotwise_sim import (
     Cost,
     Dynamic,
     Memory,
+    Outcome,
     PerToken,
     Policy,
     Static,
+    Users,
     Workload,
+    simulate,
 )
 from slotwise_sim.replicate import resample
-from slotwise_sim.workload import all_at_once
+from slotwise_sim.variation import with_cv
+from slotwise_sim.workload import all_at_once, at_load
 from slotwise_workflows.compare.sustained import sustained_per_s
 from slotwise_workflows.simulation import with_predictions
 from slotwise_workflows.sweep.points import Point, Setting
@@ -72,6 +75,27 @@ class Scenario:
     def cost(self, setting: Setting) -> Cost:
         """What tokens or iterations cost in a setting."""
         return self.costs[setting.cost]
+
+    def serve(
+        self,
+        policy: str,
+        traffic: Workload,
+        setting: Setting,
+        *,
+        load: float | None,
+        users: Users | None = None,
+    ) -> Outcome:
+        """Replays traffic on the servers of a setting; at a load of None all of it is there."""
+        return simulate(
+            all_at_once(traffic) if load is None else at_load(traffic, load),
+            self.policies[policy],
+            self.cost(setting),
+            slots=setting.slots,
+            replicas=setting.replicas,
+            balancer=setting.balancer,
+            users=users,
+            memory=self.memory_of(setting),
+        )
 
     def memory_of(self, setting: Setting) -> Memory | None:
         """The memory that limits a server in a setting."""

@@ -27,6 +27,12 @@ from slotwise_workflows.sweep.scenario import Scenario
 
 _MARK = 0x510750FE  # SQLite's application id: a file of ours
 _BUSY_S = 60.0  # another sweep may be writing into the same directory
+_CURES = {
+    "SQLITE_BUSY": "Another sweep writes there: let it end, or choose another --output-dir",
+    "SQLITE_FULL": "Make room on the disk; what is kept already is safe",
+    "SQLITE_READONLY": "Choose an --output-dir that can be written",
+    "SQLITE_CANTOPEN": "Choose an --output-dir that can be written",
+}
 _LIBRARIES = ("numpy", "numba", "scipy")
 
 
@@ -60,12 +66,16 @@ class Store:
     def keep(self, done: Iterable[Done]) -> None:
         """Keeps what is finished, all of it or nothing; what failed is not finished."""
         rows = [
-            (self._key(own.point), json.dumps([astuple(row) for row in own.rows], allow_nan=False))
+            (
+                self._key(own.point),
+                state_of_the_code(),
+                json.dumps([astuple(row) for row in own.rows]),
+            )
             for own in done
             if not own.failure
         ]
         with _told(self._path), self._connection:
-            self._connection.executemany("INSERT OR IGNORE INTO points VALUES (?, ?)", rows)
+            self._connection.executemany("INSERT OR IGNORE INTO points VALUES (?, ?, ?)", rows)
 
 
 def _rows(point: Point, found: list[list[Any]]) -> tuple[Row, ...] | tuple[Limit, ...]:
@@ -101,13 +111,16 @@ def open_store(path: Path, scenario: Scenario) -> Iterator[Store]:
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     [mark] = connection.execute("PRAGMA application_id").fetchone()
     if mark == _MARK:
+        with connection:  # what another version computed is of no use to this one
+            connection.execute("DELETE FROM points WHERE code != ?", (state_of_the_code(),))
         return
     if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
         raise _not_ours(path, "it is a database of something else")
     with connection:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(
-            "CREATE TABLE IF NOT EXISTS points (key TEXT PRIMARY KEY, rows TEXT NOT NULL)"
+            "CREATE TABLE IF NOT EXISTS points"
+            " (key TEXT PRIMARY KEY, code TEXT NOT NULL, rows TEXT NOT NULL)"
         )
         connection.execute(f"PRAGMA application_id = {_MARK}")
 
@@ -118,16 +131,15 @@ def _told(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise _not_ours(path, str(error)) from None
+        hint = _CURES.get(error.sqlite_errorname)
+        raise _not_ours(path, str(error), *([hint] if hint else [])) from None
 
 
-def _not_ours(path: Path, why: str) -> InputError:
-    return InputError(
-        "the finished points cannot be kept here",
-        where=str(path),
-        why=why,
-        hint="Move that file away, or choose another --output-dir",
-    )
+def _not_ours(
+    path: Path, why: str, hint: str = "Move that file away, or choose another --output-dir"
+) -> InputError:
+    what = "the finished points cannot be kept here"
+    return InputError(what, where=str(path), why=why, hint=hint)
 
 
 def key_of(scenario: Scenario) -> Callable[[Point], str]:
@@ -139,7 +151,7 @@ def key_of(scenario: Scenario) -> Callable[[Point], str]:
     Returns:
         A function from a point to its key: 40 hexadecimal digits.
     """
-    shared = hashlib.blake2b(_code().encode())
+    shared = hashlib.blake2b(state_of_the_code().encode())
     workload = scenario.workload
     for field in fields(workload):
         column = getattr(workload, field.name)
@@ -171,7 +183,7 @@ def key_of(scenario: Scenario) -> Callable[[Point], str]:
 
 
 @cache
-def _code() -> str:
+def state_of_the_code() -> str:
     """Tells one state of the code that computes points from any other."""
     digest = hashlib.blake2b()
     for name in _LIBRARIES:

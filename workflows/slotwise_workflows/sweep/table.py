@@ -16,6 +16,7 @@ from slotwise_sim.replicate import interval
 from slotwise_workflows.costs import CostRecord
 from slotwise_workflows.record import Estimate
 from slotwise_workflows.sweep.evaluate import Done
+from slotwise_workflows.sweep.points import ARRIVING, SERVER
 from slotwise_workflows.sweep.record import (
     SCHEMA,
     Failure,
@@ -38,8 +39,7 @@ def _columns(kind: type[Row] | type[Limit]) -> dict[str, Any]:
 
 COLUMNS = _columns(Row)
 LIMIT_COLUMNS = _columns(Limit)
-SERVER = ("cost", "slots", "replicas", "balancer", "length_cv")
-SETTING = (*SERVER, "arrivals", "load", "users")
+SETTING = (*SERVER, "arrivals", *ARRIVING)
 
 
 def replays(done: Iterable[Done]) -> pl.DataFrame:
@@ -101,7 +101,7 @@ def failures(done: Sequence[Done]) -> list[Failure]:
     """The points that were not computed, in the order given."""
     return [
         Failure(
-            **{name: getattr(own.point.setting, name) for name in (*SERVER, "load", "users")},
+            **own.point.setting.values,
             replication=own.point.replication,
             limits=own.point.search,
             why=own.failure,
@@ -111,12 +111,15 @@ def failures(done: Sequence[Done]) -> list[Failure]:
     ]
 
 
-def figures_of(scenario: Scenario, done: Sequence[Done]) -> SweepFigures:
+def figures_of(
+    scenario: Scenario, done: Sequence[Done], *, slots: int | None = None
+) -> SweepFigures:
     """What was found, setting by setting.
 
     Args:
         scenario: What was swept.
         done: Its points, in the order of the grid.
+        slots: Of the server that is there, where it is known.
     """
     return SweepFigures(
         objectives=dict(scenario.objectives),
@@ -125,18 +128,19 @@ def figures_of(scenario: Scenario, done: Sequence[Done]) -> SweepFigures:
             "waiting_adopt": scenario.waiting_adopt,
         },
         baseline=scenario.baseline(),
-        here=_here(scenario.workload),
+        here=_here(scenario.workload, slots),
         rows=summary(replays(done)),
         limits=limit_summary(limits(done)),
     )
 
 
-def _here(workload: Workload) -> Here:
+def _here(workload: Workload, slots: int | None) -> Here:
     tokens = workload.output_tokens
     return Here(
         requests=len(tokens),
         length_cv=float(tokens.std(ddof=1) / tokens.mean()) if len(tokens) > 1 else None,
         rate_per_s=offered_per_s(workload),
+        slots=slots,
     )
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from slotwise_workflows.report import charts, reading, svg, timeline_chart
-from slotwise_workflows.report.document import Column, Figure, Label, Section, Table
-from slotwise_workflows.report.sections import sweep
+from slotwise_workflows.report import charts, reading, timeline_chart
+from slotwise_workflows.report.document import Figure, Section, Table
+from slotwise_workflows.report.sections.drawn import figure, table
+from slotwise_workflows.report.sections.sweep_plane import plane_figure
 from slotwise_workflows.report.words import Words
 from slotwise_workflows.result import (
     ArrivalFigures,
@@ -54,32 +55,8 @@ def _section(
     diagnosis: Diagnosis, words: Words, name: str, draw: Sequence[_Draw]
 ) -> Section | None:
     drawn = (own(diagnosis, words) for own in draw)
-    figures = tuple(figure for figure in drawn if figure is not None)
+    figures = tuple(own for own in drawn if own is not None)
     return Section(name, words("figures.title"), figures) if figures else None
-
-
-def _figure(
-    words: Words,
-    name: str,
-    spec: charts.Spec,
-    *,
-    title: str,
-    description: str,
-    table: Table,
-    label: Label,
-    note: str = "",
-    defs: str = "",
-) -> Figure:
-    drawn = svg.draw(spec, name=name, title=title, description=description, defs=defs)
-    tag = reading.label_word(words, label)
-    return Figure(name, title, description, drawn, table, label, tag, note)
-
-
-def _table(
-    words: Words, key: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]
-) -> Table:
-    heads = tuple(Column(title, numeric=i > 0) for i, title in enumerate(columns))
-    return Table(words(key), heads, tuple(rows))
 
 
 def _slots_over_time(diagnosis: Diagnosis, words: Words) -> Figure | None:
@@ -112,7 +89,7 @@ def _slots_over_time(diagnosis: Diagnosis, words: Words) -> Figure | None:
             empty=empty,
             refilled=refilled,
         )
-    return _figure(
+    return figure(
         words,
         "timeline",
         timeline_chart.slots_over_time(timeline, labels),
@@ -171,7 +148,7 @@ def _timeline_table(
         )
     parts_of_idle = ("idle",) if own.cut else ("column_held", "column_empty")
     keys = ("column", "column_busy", *parts_of_idle, "total", "share")
-    return _table(words, "timeline.table", tuple(words(f"timeline.{key}") for key in keys), rows)
+    return table(words("timeline.table"), tuple(words(f"timeline.{key}") for key in keys), rows)
 
 
 def _timeline_note(diagnosis: Diagnosis, timeline: Timeline, words: Words) -> str:
@@ -199,13 +176,13 @@ def _lengths(diagnosis: Diagnosis, words: Words) -> Figure | None:
     marks.append((own.max, words("lengths.max", value=own.max)))
     labels = {"axis": words("lengths.axis"), "count": words("lengths.count")}
     heads = (words("lengths.column"), words("lengths.count"))
-    return _figure(
+    return figure(
         words,
         "lengths",
         charts.lengths(histogram, marks, labels),
         title=_lengths_title(own, words),
         description=words("lengths.description", mean=own.mean, p50=own.p50, max=own.max),
-        table=_table(words, "lengths.table", heads, _bins(histogram, words)),
+        table=table(words("lengths.table"), heads, _bins(histogram, words)),
         label="measured",
     )
 
@@ -272,7 +249,7 @@ def _gain(diagnosis: Diagnosis, words: Words) -> Figure | None:
         title = words(key, slots=here, gain=in_order[here], value=at, **digits)
     else:
         title = words("gain.title", slots=here, value=at)
-    return _figure(
+    return figure(
         words,
         "gain",
         charts.gain_by_slots(bound, in_order, here, labels),
@@ -285,7 +262,7 @@ def _gain(diagnosis: Diagnosis, words: Words) -> Figure | None:
             last=bound[many].estimate,
             slots=here,
         ),
-        table=_table(words, "gain.table", heads, rows),
+        table=table(words("gain.table"), heads, rows),
         label="simulated" if stepped else "measured",
     )
 
@@ -320,7 +297,7 @@ def _load(diagnosis: Diagnosis, words: Words) -> Figure | None:
         )
         for p in shown
     ]
-    return _figure(
+    return figure(
         words,
         "load",
         charts.latency_by_load(series, {k: words(f"load.{k}") for k in ("axis", "y", "here")}),
@@ -328,7 +305,7 @@ def _load(diagnosis: Diagnosis, words: Words) -> Figure | None:
         description=words(
             "load.description", low=shown[0].load, high=shown[-1].load, slots=diagnosis.slots
         ),
-        table=_table(words, "load.table", (words("load.column"), *names.values()), rows),
+        table=table(words("load.table"), (words("load.column"), *names.values()), rows),
         label=reading.seconds_label(diagnosis),
         note=words("load.note") if any(over for *_, over in series) else "",
     )
@@ -337,7 +314,7 @@ def _load(diagnosis: Diagnosis, words: Words) -> Figure | None:
 def _plane(diagnosis: Diagnosis, words: Words) -> Figure | None:
     if diagnosis.sweep is None or not reading.times_count(diagnosis):
         return None
-    return sweep.plane_figure(
+    return plane_figure(
         diagnosis.sweep,
         words,
         named=reading.compared(words, diagnosis),
@@ -385,7 +362,7 @@ def _arrivals(diagnosis: Diagnosis, words: Words) -> Figure | None:
             rate=own.busiest_rate_per_s,
             ratio=ratio,
         )
-    return _figure(
+    return figure(
         words,
         "arrivals",
         charts.arrivals_over_time(own.rate_by_bin, own.bin_s / unit, busiest, labels),
@@ -414,4 +391,4 @@ def _arrival_table(own: ArrivalFigures, words: Words) -> Table:
         )
     ]
     heads = (words("arrivals.column"), words("arrivals.value"))
-    return _table(words, "arrivals.table", heads, rows)
+    return table(words("arrivals.table"), heads, rows)

@@ -1,7 +1,6 @@
-"""The pictures of a sweep: the region in which a change is worth it, and what makes it so.
+"""The pictures of a sweep: what makes the gain, and what becomes of latency and throughput.
 
-Each stands only where what is varied shows it. The sweep page and the report of a diagnosis draw
-the same ones.
+Each stands only where what is varied shows it.
 """
 
 from __future__ import annotations
@@ -10,18 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from slotwise_workflows.record import Estimate
-from slotwise_workflows.report import plane_chart, reading, svg, sweep_charts
+from slotwise_workflows.report import sweep_charts
 from slotwise_workflows.report import sweep_reading as found
-from slotwise_workflows.report.charts import Spec
-from slotwise_workflows.report.document import Column, Figure, Label, Table
-from slotwise_workflows.report.plane_chart import Edge
+from slotwise_workflows.report.document import Figure, Table
+from slotwise_workflows.report.sections.drawn import figure, table
 from slotwise_workflows.report.sweep_charts import Axis, Line
-from slotwise_workflows.report.sweep_reading import Names, Server
+from slotwise_workflows.report.sweep_reading import Server
 from slotwise_workflows.report.words import Words
 from slotwise_workflows.sample_size import P95_REQUESTS
-from slotwise_workflows.sweep.record import SweepFigures, SweepLimit, SweepRow
+from slotwise_workflows.sweep.record import SweepFigures, SweepRow
 
-_MOST_PLANES = 4
 _MOST_LINES = 6
 _Measure = Literal["mean", "p95", "requests"]
 _Read = Callable[[SweepRow], Estimate]
@@ -31,111 +28,6 @@ _MEASURES: Mapping[_Measure, tuple[_Read, str]] = {
     "p95": (lambda row: row.latency_p95_s, "seconds"),
     "requests": (lambda row: row.requests_per_s, "per_second"),
 }
-
-
-def planes(sweep: SweepFigures, words: Words) -> list[Figure]:
-    """The plane of the fewest and of the most slots; of servers that differ in more, a few."""
-    kinds = found.kinds(sweep)
-    chosen = kinds[:_MOST_PLANES]
-    if len(kinds) == 1:
-        chosen = list(dict.fromkeys((kinds[0], found.alike(sweep, kinds[0])[-1])))
-    drawn = (
-        plane_figure(sweep, words, server=server, name=f"plane-{i}")
-        for i, server in enumerate(chosen, start=1)
-    )
-    return [own for own in drawn if own is not None]
-
-
-def plane_figure(
-    sweep: SweepFigures,
-    words: Words,
-    *,
-    server: Server | None = None,
-    named: Names | None = None,
-    label: Label = "simulated",
-    name: str = "plane",
-) -> Figure | None:
-    """Load across, variation up: where a change is worth it, and where the traffic stands.
-
-    Args:
-        sweep: What was found.
-        words: The language.
-        server: Whose; the first of the fewest slots if left out.
-        named: What policies are called.
-        label: The kind of its numbers.
-        name: The figure's identifier.
-
-    Returns:
-        None where no load was found at two variations at least, or nothing arrives by itself.
-    """
-    policy, here = found.challenger(sweep), sweep.here.length_cv
-    kinds = found.kinds(sweep)
-    if policy is None or here is None or sweep.here.rate_per_s is None or not kinds:
-        return None
-    own = server or kinds[0]
-    adopt = sweep.thresholds["gain_adopt"]
-    edges = _edges(found.limits_of(sweep, own, policy), here, adopt)
-    if len([edge for edge in edges if edge.load]) < 2:
-        return None
-    named = named or found.quoted(words)
-    told = {"policy": named(policy), "baseline": named(sweep.baseline)}
-    told["server"] = found.server_name(own, sweep, words)
-    spec = plane_chart.plane(
-        edges,
-        (1.0, here),
-        [row.load for row in sweep.rows if row.load],
-        adopt,
-        {
-            key: words(f"plane.{key}")
-            for key in ("axis", "y", "capacity", "waiting", "here", "none")
-        },
-        name,
-    )
-    rows = [
-        (
-            words("plane.own" if edge.cv == here else "plane.cv", cv=edge.cv),
-            found.load_from(edge.load, words),
-            words.number(edge.gain, "times"),
-            words(_worth(edge)),
-        )
-        for edge in edges
-    ]
-    heads = tuple(words(f"plane.head_{key}") for key in ("cv", "load", "gain", "worth"))
-    none = words("plane.none")
-    parts = [
-        words("plane.part", cv=e.cv, load=found.load_from(e.load, words) if e.load else none)
-        for e in edges
-    ]
-    return _figure(
-        name,
-        spec,
-        words,
-        title=found.standing_sentence(sweep, own, words, named),
-        description=words(
-            "plane.description", **told, parts=words("format.list_separator").join(parts), here=here
-        ),
-        table=_table(words("plane.table", **told), heads, rows),
-        label=label,
-        note=words("plane.note", adopt=adopt, fall=sweep.thresholds["waiting_adopt"]),
-        defs=plane_chart.hatch(name),
-    )
-
-
-def _edges(limits: Sequence[SweepLimit], here: float, adopt: float) -> list[Edge]:
-    """Ascending in variation; the lengths' own stands among those asked for."""
-    edges = {
-        cv: Edge(cv, limit.break_even_load, limit.gain.estimate >= adopt, limit.gain.estimate)
-        for limit in reversed(limits)
-        if limit.gain is not None
-        for cv in [here if limit.length_cv is None else limit.length_cv]
-    }
-    return [edges[cv] for cv in sorted(edges)]
-
-
-def _worth(edge: Edge) -> str:
-    if edge.load is None:
-        return "plane.none"
-    return "plane.capacity" if edge.capacity else "plane.waiting"
 
 
 def gain_by_slots(sweep: SweepFigures, words: Words) -> Figure | None:
@@ -160,18 +52,19 @@ def gain_by_slots(sweep: SweepFigures, words: Words) -> Figure | None:
     axis = Axis(words("slots.axis"), log=True, at=_powers(few, many))
     told: dict[str, str | float] = {"policy": found.quoted(words)(policy), "few": few, "many": many}
     told |= {"first": first.estimate, "last": last.estimate}
-    return _figure(
+    return figure(
+        words,
         "gain-slots",
         sweep_charts.lines(
             _coloured(lines), axis, Axis(words("gain.y")), across=_thresholds(adopt, words)
         ),
-        words,
         title=words("slots.title", **told),
         description=words("slots.description", **told) + _of_kind(kinds, sweep, words),
         table=_line_table(
             words("slots.table"), words("gain.slots"), lines, ("count", "times"), words
         ),
-        note=words("slots.note") + _of_kind(kinds, sweep, words),
+        note=words("slots.note", replications=_replications(sweep, words))
+        + _of_kind(kinds, sweep, words),
     )
 
 
@@ -209,7 +102,8 @@ def gain_by_variation(sweep: SweepFigures, words: Words) -> Figure | None:
     }
     one = "_one" if len(drawn) == 1 else ""
     ticks = tuple(cv for cv, _ in drawn[0][1].points if cv != here) if here else None
-    return _figure(
+    return figure(
+        words,
         "gain-variation",
         sweep_charts.lines(
             [line for _, line in drawn],
@@ -219,9 +113,8 @@ def gain_by_variation(sweep: SweepFigures, words: Words) -> Figure | None:
             across=_thresholds(adopt, words),
             here=(here, words("variation.here", cv=here)) if here else None,
         ),
-        words,
         title=words(f"variation.title{one}", **told),
-        description=words("variation.description", **told) + _of_kind(kinds, sweep, words),
+        description=words(f"variation.description{one}", **told) + _of_kind(kinds, sweep, words),
         table=_line_table(
             words("variation.table"),
             words("plane.head_cv"),
@@ -229,7 +122,8 @@ def gain_by_variation(sweep: SweepFigures, words: Words) -> Figure | None:
             ("number", "times"),
             words,
         ),
-        note=words("variation.note") + _of_kind(kinds, sweep, words),
+        note=words("variation.note", replications=_replications(sweep, words))
+        + _of_kind(kinds, sweep, words),
     )
 
 
@@ -263,36 +157,36 @@ def _by_arrivals(
     base, own = (_at(rows, name, closest) for name in (sweep.baseline, policy))
     if base is None or own is None:
         return None
-    figure = words(f"times.{measure}")
+    what = words(f"times.{measure}")
     told: dict[str, str | float] = {
         "server": found.server_name(server, sweep, words),
         "baseline": found.quoted(words)(sweep.baseline),
         "policy": found.quoted(words)(policy),
         "at": _amount(arrivals, closest, words),
-        "figure": figure,
+        "figure": what,
         "now": words.number(read(base).estimate, kind),
         "after": words.number(read(own).estimate, kind),
     }
-    both = "_both" if found.overloaded(own) else "_overloaded"
-    key = f"times.title_{arrivals}" + (both if found.overloaded(base) else "")
+    both = "_both" if own.overloaded else "_overloaded"
+    key = f"times.title_{arrivals}" + (both if base.overloaded else "")
     unit = "" if kind == "seconds" else "_rate"
     spec = sweep_charts.lines(
         _coloured(lines),
         Axis(words(f"times.axis_{arrivals}"), log=True, at=tuple(values)),
-        Axis(words(f"times.y{unit}", figure=figure), log=kind == "seconds"),
+        Axis(words(f"times.y{unit}", figure=what), log=kind == "seconds"),
         here=(1.0, words("load.here"))
         if arrivals == "open" and values[0] <= 1 <= values[-1]
         else None,
     )
     over = any(line.strained for line in lines)
-    return _figure(
+    return figure(
+        words,
         f"{arrivals}-{measure}",
         spec,
-        words,
         title=words(key, **told),
         description=words(f"times.description_{arrivals}", **told, low=values[0], high=values[-1]),
         table=_line_table(
-            words(f"times.table_{arrivals}", figure=figure, server=told["server"]),
+            words(f"times.table_{arrivals}", figure=what, server=told["server"]),
             words(f"times.head_{arrivals}"),
             lines,
             ("factor" if arrivals == "open" else "count", kind),
@@ -312,7 +206,7 @@ def _amount(arrivals: Literal["open", "closed"], value: float, words: Words) -> 
 def _line(sweep: SweepFigures, rows: Sequence[SweepRow], policy: str, read: _Read) -> Line:
     own = [row for row in rows if row.policy == policy]
     points = {_where(row): read(row) for row in own}
-    strained = frozenset(_where(row) for row in own if found.overloaded(row))
+    strained = frozenset(_where(row) for row in own if row.overloaded)
     return Line(
         found.in_file(policy), _role(sweep, policy), tuple(sorted(points.items())), strained
     )
@@ -350,6 +244,11 @@ def _thresholds(adopt: float, words: Words) -> list[tuple[float, str]]:
     return [(1.0, words("gain.even")), (adopt, words("variation.adopt", adopt=adopt))]
 
 
+def _replications(sweep: SweepFigures, words: Words) -> str:
+    """Those that gains are of; a replay's stands before a search's."""
+    return found.replications(sweep.rows or sweep.limits, words)
+
+
 def _of_kind(kinds: Sequence[Server], sweep: SweepFigures, words: Words) -> str:
     """Which of several kinds of server a picture is of."""
     if len(kinds) < 2:
@@ -372,30 +271,8 @@ def _line_table(
         )
         for x in at
     ]
-    return _table(caption, (head, *(line.name for line in lines)), rows)
+    return table(caption, (head, *(line.name for line in lines)), rows)
 
 
 def _strained(text: str, over: bool, words: Words) -> str:
     return words("load.cell_overloaded", value=text) if over else text
-
-
-def _table(caption: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Table:
-    columns = tuple(Column(head, numeric=i > 0) for i, head in enumerate(heads))
-    return Table(caption, columns, tuple(rows))
-
-
-def _figure(
-    name: str,
-    spec: Spec,
-    words: Words,
-    *,
-    title: str,
-    description: str,
-    table: Table,
-    label: Label = "simulated",
-    note: str = "",
-    defs: str = "",
-) -> Figure:
-    drawn = svg.draw(spec, name=name, title=title, description=description, defs=defs)
-    tag = reading.label_word(words, label)
-    return Figure(name, title, description, drawn, table, label, tag, note)

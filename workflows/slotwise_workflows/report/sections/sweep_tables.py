@@ -65,6 +65,7 @@ def limits_table(
         baseline=(in_words or found.quoted(words))(sweep.baseline),
         adopt=sweep.thresholds["gain_adopt"],
         fall=sweep.thresholds["waiting_adopt"],
+        replications=found.replications(lines, words),
     )
     caption = words("limits_table.caption")
     return _bounded(caption, columns, lines, words, "limits.parquet", label, note)
@@ -82,8 +83,13 @@ def all_limits_table(sweep: SweepFigures, words: Words) -> Table | None:
         (Column(load), lambda own: found.capacity(own.capacity_load, "load", words)),
         *_limits(words),
     ]
-    caption = words("limits_table.caption_all")
-    return _bounded(caption, columns, sweep.limits, words, "limits.parquet")
+    caption, note = words("limits_table.caption_all"), _interval(sweep.limits, words)
+    return _bounded(caption, columns, sweep.limits, words, "limits.parquet", note=note)
+
+
+def _interval(lines: Sequence[SweepRow] | Sequence[SweepLimit], words: Words) -> str:
+    """What stands in brackets."""
+    return words("sweep.in_brackets", replications=found.replications(lines, words))
 
 
 def _limits(words: Words) -> list[_Cells[SweepLimit]]:
@@ -91,6 +97,9 @@ def _limits(words: Words) -> list[_Cells[SweepLimit]]:
         "capacity_per_s": lambda own: found.capacity(own.capacity_per_s, "per_second", words),
         "servers": lambda own: found.whole(own.servers_needed, words),
         "from_load": lambda own: found.load_from(own.break_even_load, words),
+        "until_load": lambda own: found.load_until(
+            own.break_even_load, own.break_even_until, words
+        ),
         "from_cv": lambda own: found.cv_from(own.break_even_cv, words),
     }
     return [(Column(words(f"limits_table.{key}")), told) for key, told in tell.items()]
@@ -111,7 +120,7 @@ def offline_table(sweep: SweepFigures, words: Words) -> Table | None:
     }
     told = [(Column(words(f"offline.{key}")), own) for key, own in tell.items()]
     columns: list[_Cells[SweepRow]] = [*_varied(lines, words), _policy(words), *told]
-    note = words("offline.note")
+    note = f"{words('offline.note')} {_interval(lines, words)}"
     return _bounded(words("offline.caption"), columns, lines, words, "sweep.parquet", note=note)
 
 
@@ -137,7 +146,8 @@ def rows_table(sweep: SweepFigures, words: Words) -> Table | None:
         _policy(words),
         *told,
     ]
-    caption, note = words("sweep.caption_rows"), words("sweep.note_rows")
+    caption = words("sweep.caption_rows")
+    note = words("sweep.note_rows", replications=found.replications(sweep.rows, words))
     return _bounded(caption, columns, sweep.rows, words, "sweep.parquet", note=note)
 
 

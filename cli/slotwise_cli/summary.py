@@ -118,12 +118,11 @@ def _seconds(value: float, digits: int) -> str:
 
 def print_simulation(result: SimulationResult) -> None:
     """A simulation's policies side by side, what they cost, and where the gain comes from."""
-    replicas = f" x {result.replicas} replicas" if result.replicas > 1 else ""
+    replicas = f" x {result.replicas} replicas, {result.balancer}" if result.replicas > 1 else ""
+    users = "" if result.users is None else f", {result.users:,} users"
     pace = "" if result.ms_per_token is None else f", {result.ms_per_token:g} ms a token"
-    title = (
-        f"{result.name}: {result.requests:,} requests, {result.slots} slots{replicas}{pace}; "
-        "latency in s"
-    )
+    server = f"{result.slots} slots{replicas}{users}{pace}"
+    title = f"{result.name}: {result.requests:,} requests, {server}; latency in s"
     print_policies(result.policies, title=title, requests=result.requests)
     for line in setting_lines(result.cost, result.memory):
         typer.echo(one_line(line))

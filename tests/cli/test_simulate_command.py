@@ -211,3 +211,5 @@ def test_users_and_the_least_busy_server(cli: Cli, workload_file: Path) -> None:
     assert continuous["idle_share"] < 0.05
     static = said["policies"]["static"]  # its users wait for the longest of a batch
     assert static["requests_per_s"] < continuous["requests_per_s"]
+    told = cli("simulate", workload_file).out
+    assert "2 slots x 2 replicas, least_busy, 4 users" in " ".join(told.split())

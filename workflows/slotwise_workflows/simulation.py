@@ -71,6 +71,10 @@ class SimulationResult(Record):
     requests: int
     slots: int = Field(description="of one server")
     replicas: int
+    balancer: str = Field(description="how requests are spread over replicas")
+    users: int | None = Field(
+        description="of a closed loop, in place of the requests' own times; null without"
+    )
     ms_per_token: float | None = Field(description="null under a step cost")
     cost: CostRecord
     memory: Memory | None = Field(description="of one server; null where it limits nothing")
@@ -165,6 +169,8 @@ def simulate_file(
         requests=len(workload),
         slots=slots,
         replicas=replicas,
+        balancer=balancer,
+        users=None if users is None else users.count,
         ms_per_token=cost.ms_per_token if isinstance(cost, PerToken) else None,
         cost=CostRecord.of(stated),
         memory=memory,

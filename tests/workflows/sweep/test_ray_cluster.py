@@ -75,7 +75,7 @@ class Cluster:
     def workers(self) -> list[int]:
         """Processes at a task of a sweep, on either node."""
         return [
-            pid for pid in descendants(self.running.pid) if command(pid).startswith("ray::run_poi")
+            pid for pid in descendants(self.running.pid) if command(pid).startswith("ray::run_if_")
         ]
 
 

@@ -44,9 +44,9 @@ _ANY_ENVIRONMENT = {
     # Read when Ray is imported: drops every line of what it prints on standard output, into the
     # middle of a result, when a worker or a node dies. `log_to_driver` does not reach that.
     "RAY_DEDUP_LOGS": "1",
-    # Else a cluster that does not answer is told by lines of C++ on the console, too.
-    "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_DEDUP_LOGS_SKIP_REGEX": "^",
+    # What was asked and is not waited for, since another answer was enough, is no error.
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",
 }
 _STARTUP_ENVIRONMENT = {
     **_ANY_ENVIRONMENT,
@@ -98,7 +98,7 @@ def run_ray(
 def _run_tasks(ray: Any, scenario: Scenario, batches: Sequence[Batch]) -> Iterator[Sequence[Done]]:
     shared = ray.put(scenario)
     # Ray's own retries have no end where memory runs out, and run a batch as a whole.
-    evaluate = ray.remote(num_cpus=1, max_retries=0)(_run_here)
+    evaluate = ray.remote(num_cpus=1, max_retries=0)(run_if_alike)
     code = state_of_the_code()
     waiting = deque(Task(batch) for batch in batches)
     running: dict[Any, Task] = {}
@@ -127,7 +127,7 @@ def _run_tasks(ray: Any, scenario: Scenario, batches: Sequence[Batch]) -> Iterat
                 ray.cancel(reference, force=True)
 
 
-def _run_here(code: str, scenario: Scenario, batch: Batch) -> list[Done]:
+def run_if_alike(code: str, scenario: Scenario, batch: Batch) -> list[Done]:
     """A task of a worker, whose node may have joined after the others were asked what they run."""
     if state_of_the_code() != code:
         raise SlotwiseError(

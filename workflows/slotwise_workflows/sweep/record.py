@@ -77,8 +77,8 @@ class SweepLimit(_OfAServer):
         "baseline; 0 from any; null of the baseline"
     )
     break_even_until: Estimate | None = Field(
-        description="the load up to which it is; null where there is no such end: then the gain in "
-        "capacity over the baseline is `gain_adopt` or more"
+        description="the load up to which it is; null where some replication has no such end: "
+        "there the gain in capacity over the baseline is `gain_adopt` or more"
     )
     break_even_cv: Estimate | None = Field(
         description="the least coefficient of variation of the lengths at which the gain over the "

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 60
 """Lines of a table; the files have all of them."""
 
-_SETTING = (*SERVER, *ARRIVING)
+_SETTING = (*SERVER, "arrivals", *ARRIVING)
 _HEADS = {"replicas": "servers", "length_cv": "CV"}
 _BEST = "best gain"
 
@@ -30,9 +30,10 @@ def print_sweep(console: Console, found: SweepReport) -> None:
     if found.limits:
         _print_limits(found.limits, found.baseline)
     for name, cost in found.costs.items():
-        if len(found.costs) > 1:
+        lines = setting_lines(cost, found.memory)
+        if len(found.costs) > 1 and lines:
             console.out(f"{name}:")
-        for line in setting_lines(cost, found.memory):
+        for line in lines:
             console.out(line)
 
 
@@ -40,9 +41,10 @@ def _print_latencies(rows: Sequence[SweepRow]) -> None:
     """One column a policy, and whose gain is the best."""
     names = list(dict.fromkeys(row.policy for row in rows))
     shown = _varied(rows, _SETTING) or ("slots",)
+    offline = any(row.arrivals == "offline" for row in rows)
     settings: dict[tuple[object, ...], dict[str, SweepRow]] = {}
     for row in rows:
-        key = tuple(getattr(row, name) for name in (*_SETTING, "arrivals"))
+        key = tuple(getattr(row, name) for name in _SETTING)
         settings.setdefault(key, {})[row.policy] = row
     cells = [
         (
@@ -58,7 +60,8 @@ def _print_latencies(rows: Sequence[SweepRow]) -> None:
         cells,
         caption="best gain: the policy that sustains most requests per second here, over batches "
         f"in order of arrival ({_middle(rows)}). "
-        "* overloaded: the mean grows with the length of the traffic.",
+        "* overloaded: the mean grows with the length of the traffic."
+        + (" + offline: when the whole job is done." if offline else ""),
         policies=names,
     )
 
@@ -117,19 +120,16 @@ def _print_table(
         box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title=Text(title), title_justify="left"
     )
     console = RichConsole(file=sys.stdout, markup=False, highlight=False, emoji=False)
-    shown = rows[:MOST_ROWS]
+    shown, needed = rows[:MOST_ROWS], 1
     intervals = [any("(" in row[place] for row in shown) for place in range(len(heads))]
     short = _short_heads(heads, shown, policies, console.width)
-    words = [max(map(len, " ".join(own).split())) for own in zip(short, *shown, strict=True)]
-    fits = sum(words) + 2 * len(words) + 1 <= console.width
-    for head, wraps, longest in zip(short, intervals, words, strict=True):
-        table.add_column(
-            Text(head),
-            justify="right",
-            no_wrap=not wraps,
-            overflow="fold",
-            min_width=longest if fits else None,  # an interval breaks before its bracket
-        )
+    for head, wraps, column in zip(short, intervals, zip(*shown, strict=True), strict=True):
+        parts = " ".join(column).split() if wraps else column  # before an interval's bracket
+        least = max(map(len, (*head.split("\n"), *parts)))
+        table.add_column(Text(head), justify="right", no_wrap=not wraps, min_width=least)
+        needed += least + 2
+    # A figure is never cut: a terminal that is narrower breaks the line, and a file has it whole.
+    console.width = max(console.width, needed)
     for cells in shown:
         table.add_row(*cells)
     more = len(rows) - len(shown)
@@ -160,6 +160,8 @@ def _best(by_policy: dict[str, SweepRow]) -> str:
 
 
 def _latency(row: SweepRow) -> str:
+    if row.arrivals == "offline":
+        return f"{row.makespan_s.estimate:.2f}+"
     return f"{row.latency_mean_s.estimate:.2f}{'*' if row.overloaded else ' '}"
 
 

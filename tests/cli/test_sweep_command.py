@@ -246,6 +246,24 @@ def test_a_wrong_file_is_told_at_its_line(
     assert f"{grid_file}:" in done.err
 
 
+def test_figures_are_never_cut(cli: Cli, grid_file: Path, tmp_path: Path) -> None:
+    """Nor is a column left out: what is wider than the console is printed wider."""
+    grid_file.write_text(
+        GRID.replace(
+            "load: [1, 0.5]",
+            "load: [0.05, 1], offline: true, replicas: [1, 2], length_cv: [0.35, 1.25],"
+            " cost: [{ms_per_token: 5}, {preset: llama-3.1-8b-a100}]",
+        ).replace("replications: 3", "replications: 1")
+        + "policies: [static, dynamic, {binned: {bins: 2}}, continuous]\n"
+    )
+    out = cli("sweep", grid_file, "--output-dir", tmp_path / "out").out
+    for whole in ("llama-3.1-8b-a100", "0.05", "1.25", "offline", "pays from", "requests/s"):
+        assert whole in out
+    said = json.loads((tmp_path / "out" / "sweep.json").read_bytes())
+    offline = [row for row in said["rows"] if row["arrivals"] == "offline"]
+    assert f"{offline[0]['makespan_s']['estimate']:.2f}+" in out
+
+
 def test_heads_of_many_policies_are_whole_and_distinct(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from slotwise_sim.users import Users
 
 from slotwise_sim.synthetic import exponential_times
+from slotwise_sim.users import Users
 
 _THINKING = 4  # of the seed's streams; arrivals, lengths and predictions have those before
 

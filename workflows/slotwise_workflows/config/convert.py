@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from slotwise_sim.users import Balancer, Users
-
 from slotwise_sim.costs import PerToken
 from slotwise_sim.memory import Memory
 from slotwise_sim.policies import Binned, Continuous, Dynamic, Policy, Static
+from slotwise_sim.users import Balancer, Users
 from slotwise_workflows.config.load import base_directory, where
 from slotwise_workflows.config.model import SCHEMA_ID, WorkloadFile
 from slotwise_workflows.config.sections.policies import PolicyEntry

@@ -120,10 +120,11 @@ LONG = Estimate(replay_s=0.02, search_s=0, seconds=8, memory_bytes=1)
 TWO = Engine("local", 2, None, "")
 
 PROGRAM = """
-import importlib.util, multiprocessing, sys
+import importlib.util, multiprocessing, signal, sys
 from pathlib import Path
 
 def main():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits none
     spec = importlib.util.spec_from_file_location("long", sys.argv[1])
     long = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(long)

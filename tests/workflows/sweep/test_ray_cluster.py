@@ -47,7 +47,12 @@ PATIENCE_S = 240.0  # for what should happen within seconds
 
 
 def slotwise(*words: object) -> list[str]:
-    return [sys.executable, "-c", "from slotwise_cli.start import main; main()", *map(str, words)]
+    # A background job inherits a Ctrl-C that does nothing.
+    program = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        " from slotwise_cli.start import main; main()"
+    )
+    return [sys.executable, "-c", program, *map(str, words)]
 
 
 @pytest.fixture(scope="module")

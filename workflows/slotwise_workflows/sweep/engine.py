@@ -14,7 +14,7 @@ from slotwise_workflows.sweep.estimate import Estimate
 EngineName = Literal["local", "ray"]
 
 PROCESSES_START_S = 3.0
-"""What starting further processes takes before they compute: 1.5 to 1.8 s of a processor each."""
+"""What starting further processes takes of the processors before they compute, with a margin."""
 
 RAY_FROM_S = 120.0
 """From so much saved, the 5 s that a Ray of our own takes longer to start and stop do not matter.

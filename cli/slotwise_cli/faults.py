@@ -66,6 +66,8 @@ def exit_codes(*, debug: bool) -> Iterator[None]:
     except Cancelled as told:
         raise _exit(str(told), told.exit_code, debug=debug) from None
     except SlotwiseError as error:
+        if _interrupted(error):
+            raise _exit("cancelled", Cancelled.exit_code, debug=debug) from None
         raise _exit(f"error: {error}", error.exit_code, debug=debug) from None
     except (KeyboardInterrupt, EOFError, typer.Abort):  # Abort: a question left unanswered
         raise _exit("cancelled", Cancelled.exit_code, debug=debug) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -90,3 +91,10 @@ Policy = BatchPolicy | Continuous
 def answers_together(policy: Policy) -> bool:
     """Whether all of a batch are answered when it ends."""
     return not isinstance(policy, Continuous) and policy.release == "batch"
+
+
+def fills_batches(policy: Policy) -> bool:
+    """Whether a batch waits until it is full: then too little load is as bad as too much."""
+    if isinstance(policy, Static):
+        return True
+    return not isinstance(policy, Continuous) and math.isinf(policy.max_delay_ms)

@@ -64,6 +64,16 @@ def test_ctrl_c_is_said_in_a_word(error: BaseException, capsys: pytest.CaptureFi
     assert (ended, said.err) == (130, "cancelled\n")
 
 
+def test_ctrl_c_that_a_library_made_a_fault_of_is_ctrl_c(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    error = SlotwiseError("a Ray task failed")
+    error.__context__ = ValueError()
+    error.__context__.__context__ = KeyboardInterrupt()
+    ended, said = code_of(error, capsys)
+    assert (ended, said.err) == (130, "cancelled\n")
+
+
 @pytest.mark.parametrize("error", [ValueError("prompt text"), RecursionError(), MemoryError()])
 def test_a_fault_of_ours_names_its_place_and_quotes_nothing(
     error: BaseException, capsys: pytest.CaptureFixture[str]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from slotwise_sim import Memory, Workload
+from slotwise_sim import Workload
 from slotwise_sim.replicate import run_length
 from slotwise_sim.workload import rows_of
 from slotwise_workflows.compare.server import COMPARED, Server
@@ -16,7 +16,7 @@ from slotwise_workflows.errors import SlotwiseError
 from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.sweep.evaluate import Done, run_points
 from slotwise_workflows.sweep.limits import can_have
-from slotwise_workflows.sweep.points import Axes, Point, Setting, points, seed_of
+from slotwise_workflows.sweep.points import Axes, Point, points
 from slotwise_workflows.sweep.scenario import Scenario
 
 COST = "stated"
@@ -86,17 +86,13 @@ def small_sweep(
         gain_adopt=thresholds.adopt_from,
         waiting_adopt=thresholds.waiting_adopt,
     )
-    grid = _grid(slots, server, _possible_cvs(swept, server.memory), timed=timed, seed=seed)
+    cvs = [cv for cv in CVS if can_have(swept, cv, server.memory)]
+    grid = _grid(slots, server, cvs, timed=timed, seed=seed)
     done = tuple(run_points(scenario, grid))
     for own in done:
         if own.failure:
             raise SlotwiseError("the small sweep failed", where=str(own.point), why=own.failure)
     return Swept(scenario, done)
-
-
-def _possible_cvs(workload: Workload, memory: Memory | None) -> list[float]:
-    """The variations that these lengths can have, the longest of them still within the memory."""
-    return [cv for cv in CVS if can_have(workload, cv, memory)]
 
 
 def _grid(
@@ -110,15 +106,6 @@ def _grid(
         loads=WHAT_IF_LOADS if timed else (),
         offline=not timed,
     )
-    here = Setting(server.slots, server.replicas, server.balancer, COST)
-    searched = [
-        Point(
-            Setting(here.slots, here.replicas, here.balancer, here.cost, cv),
-            replication,
-            seed_of(seed, replication),
-            search=True,
-        )
-        for cv in (None, *cvs)
-        for replication in range(SEARCHES)
-    ]
+    here = replace(axes, slots=(server.slots,), length_cvs=(None, *cvs), searches=True)
+    searched = [point for point in points(here, SEARCHES, seed=seed) if point.search]
     return [*points(axes, REPLICATIONS, seed=seed), *searched]

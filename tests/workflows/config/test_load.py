@@ -28,14 +28,12 @@ from slotwise_workflows.config import (
     resolved,
     schema,
     to_cost,
-    to_costs,
     to_given,
     to_logs,
     to_memory,
     to_policies,
     to_prediction_errors,
     to_server,
-    to_users,
     where,
 )
 from slotwise_workflows.config.load import _fields
@@ -450,51 +448,6 @@ def test_a_balancer_goes_with_its_replicas(workload_at: Write) -> None:
     workload = load_workload(workload_at(text))
     assert to_server(workload) == (8, 2, "least_busy")
     assert to_given(workload).balancer == "least_busy"
-
-
-def test_users_of_a_closed_loop(workload_at: Write) -> None:
-    text = SYNTHETIC.replace("traffic:\n", "traffic:\n  users: {count: 3, think_s: 2}\n")
-    workload = load_workload(workload_at(text))
-    users = to_users(workload, 4, seed=0)
-    assert users is not None
-    assert (users.count, users.think_s.tolist()) == (3, [2.0] * 4)
-    drawn = load_workload(workload_at(text.replace("think_s: 2", "think_s: 2, think: exponential")))
-    some = to_users(drawn, 20_000, seed=0)
-    assert some is not None
-    assert some.think_s.mean() == pytest.approx(2, rel=0.03)
-    assert some.think_s.std() == pytest.approx(2, rel=0.03)
-    assert to_users(load_workload(workload_at(SYNTHETIC)), 4, seed=0) is None
-
-
-def test_costs_of_a_sweep_by_name(workload_at: Write) -> None:
-    costs = "cost: [{ms_per_token: 8}, {preset: llama-3.1-8b-a100}, {ms_per_token: 8}]"
-    workload = load_workload(workload_at(f"{SYNTHETIC}sweep: {{{costs}}}\n"))
-    assert list(to_costs(workload)) == [
-        "8 ms per token",
-        "llama-3.1-8b-a100",
-        "8 ms per token#2",
-    ]
-    own = to_costs(load_workload(workload_at(SYNTHETIC)))
-    assert list(own) == ["8 ms per token"]
-
-
-@pytest.mark.parametrize(
-    ("section", "field"),
-    [
-        ("length_cv: [-1]", "sweep.length_cv"),
-        ("users: [0]", "sweep.users"),
-        ("cost: [{preset: none}]", "sweep.cost"),
-        ("balancer: [random]", "sweep.balancer"),
-        ("sample: 0", "sweep.sample"),
-        ("loads: [1]", "Did you mean"),
-    ],
-)
-def test_a_wrong_axis_is_told_at_its_line(workload_at: Write, section: str, field: str) -> None:
-    path = workload_at(f"{SYNTHETIC}sweep:\n  slots: [4]\n  {section}\n")
-    with pytest.raises(ConfigError) as error:
-        load_workload(path)
-    assert field in str(error.value)
-    assert f"{path}:{len(path.read_text().splitlines())}" in str(error.value)
 
 
 def test_lines_of_fields(workload_at: Write) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from slotwise_sim import Dynamic, PerToken, Workload, simulate
 from slotwise_sim.metrics import Figures, figures
+from slotwise_sim.policies import fills_batches
 from slotwise_sim.replicate import interval, replicate
 from slotwise_sim.workload import at_load, of_one_replica
 from slotwise_workflows.compare.capacity import capacity_per_s
@@ -221,4 +222,5 @@ def _servers_needed(
         return meets(replace(server, replicas=replicas).run(busy, policy), objectives)
 
     carrying = math.floor(offered) + 1
-    return fewest_servers(enough, carrying, batches_of(len(busy), server.slots))
+    fills = fills_batches(server.policies()[policy])
+    return fewest_servers(enough, carrying, batches_of(len(busy), server.slots), closely=fills)

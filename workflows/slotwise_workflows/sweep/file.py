@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slotwise_sim import Workload
+from slotwise_sim.policies import fills_batches
 from slotwise_sim.replicate import run_length
 from slotwise_workflows.config import (
     WorkloadFile,
@@ -24,7 +25,6 @@ from slotwise_workflows.costs import CostRecord, StatedCost
 from slotwise_workflows.errors import ConfigError
 from slotwise_workflows.requests import OnProgress, build_workload
 from slotwise_workflows.sample_size import P95_REQUESTS
-from slotwise_workflows.sweep.limits import fills_batches
 from slotwise_workflows.sweep.points import Axes, Point, points
 from slotwise_workflows.sweep.record import SweepFigures, SweepReport
 from slotwise_workflows.sweep.run import Sweep

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from slotwise_sim import Continuous, Memory, Outcome, Policy, Static, Workload
+from slotwise_sim import Memory, Outcome, Workload
 from slotwise_sim.memory import check_fits
+from slotwise_sim.policies import fills_batches
 from slotwise_sim.variation import with_cv
 from slotwise_workflows.compare.enough import (
     Band,
@@ -20,7 +21,7 @@ from slotwise_workflows.compare.enough import (
     lowest,
     meets,
 )
-from slotwise_workflows.sweep.points import Point
+from slotwise_workflows.sweep.points import SERVER, Point
 from slotwise_workflows.sweep.rows import Limit
 from slotwise_workflows.sweep.scenario import Bench, offered_per_s, ratio, seen_by, sustained
 
@@ -58,13 +59,8 @@ def _limit(bench: Bench, policy: str, point: Point) -> Limit:
         if offered is not None:
             pays = _where_it_pays(bench, policy, point, offered)
         variation = _break_even_cv(bench, policy, point)
-    setting = point.setting
     return Limit(
-        cost=setting.cost,
-        slots=setting.slots,
-        replicas=setting.replicas,
-        balancer=setting.balancer,
-        length_cv=setting.length_cv,
+        **{name: getattr(point.setting, name) for name in SERVER},
         policy=policy,
         replication=point.replication,
         seed=point.seed,
@@ -103,13 +99,6 @@ def _servers_needed(bench: Bench, policy: str, point: Point, utilisation: float)
         batches_of(len(traffic), point.setting.slots),
         closely=fills_batches(scenario.policies[policy]),
     )
-
-
-def fills_batches(policy: Policy) -> bool:
-    """Whether a batch waits until it is full: then too little load is as bad as too much."""
-    if isinstance(policy, Static):
-        return True
-    return not isinstance(policy, Continuous) and math.isinf(policy.max_delay_ms)
 
 
 def _where_it_pays(bench: Bench, policy: str, point: Point, offered: float) -> Band:

@@ -38,9 +38,10 @@ def replay(bench: Bench, point: Point) -> tuple[Row, ...]:
         )
         for name in scenario.policies
     }
-    # At a load of none, nothing is offered by itself.
-    own_per_s = None if setting.load is None else offered_per_s(bench.traffic(point))
-    offered = None if own_per_s is None or setting.load is None else own_per_s * setting.load
+    offered = None  # where users or a job replace the times, nothing is offered by itself
+    own_per_s = offered_per_s(bench.traffic(point))
+    if setting.load is not None and own_per_s is not None:
+        offered = own_per_s * setting.load
     base_latency_s = figures[scenario.baseline()]["latency_s"]["mean"]
     return tuple(
         _row(

@@ -14,25 +14,33 @@ SCHEMA: Literal["slotwise/probe/v1"] = "slotwise/probe/v1"
 Api = Literal["chat", "completions"]
 Batching = Literal["continuous", "static", "serial", "undetermined"]
 Release = Literal["own", "batch"]
+Stage = Literal["baseline", "group", "refill", "slots", "cost", "replay"]
 
 
 class Sample(Record):
     """One request, without a word of it; times in nanoseconds of the client's monotonic clock."""
 
+    stage: Stage = Field(description="what it was sent for")
     name: str = Field(description="baseline, long, short-1, ...")
-    trial: int = Field(description="from 1; 0 for the baseline")
+    trial: int = Field(description="from 1 within its stage; 0 for the baseline")
     asked_tokens: int = Field(description="the max_tokens it was sent with")
+    scheduled_ns: int | None = Field(
+        None, description="when an open loop meant to send it; latency counts from there"
+    )
     sent_ns: int
     first_token_ns: int | None = Field(description="first non-empty token of any channel")
     last_token_ns: int | None
     end_ns: int
     chunks: int = Field(description="chunks with a token; not a number of tokens")
+    gap_p50_ns: int | None = Field(None, description="between chunks with a token; null below two")
+    gap_max_ns: int | None = Field(None, description="likewise, the longest")
     streamed: bool = Field(description="whether the answer came as an event stream")
     status: int | None = Field(description="HTTP status; null where none came")
     prompt_tokens: int | None
     output_tokens: int | None = Field(
         description="as the server's usage says; null where it does not"
     )
+    retry_after_s: float | None = Field(None, description="as a refusal asked for, else null")
     finish_reason: str | None
     fault: str | None = Field(description="class of the failure, else null")
 

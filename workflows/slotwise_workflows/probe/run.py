@@ -12,16 +12,16 @@ import httpx
 import numpy as np
 
 from slotwise_workflows.errors import EndpointError, UsageError
-from slotwise_workflows.probe.baseline import measure
-from slotwise_workflows.probe.chunks import model_names
-from slotwise_workflows.probe.classify import classify_trial, conclude
-from slotwise_workflows.probe.client import Clock, Connection, ask, new_client
-from slotwise_workflows.probe.faults import endpoint_error, fault_of_exception, fault_of_status
-from slotwise_workflows.probe.group import group_trial
+from slotwise_workflows.probe.batching.baseline import measure
+from slotwise_workflows.probe.batching.classify import classify_trial, conclude
+from slotwise_workflows.probe.batching.group import group_trial
 from slotwise_workflows.probe.model import Baseline, Plan, ProbeResult, Sample, Sizes
 from slotwise_workflows.probe.plan import BASELINE_TOKENS, size_trial
 from slotwise_workflows.probe.prompts import prompt
-from slotwise_workflows.probe.target import Target, targets
+from slotwise_workflows.probe.wire.chunks import model_names
+from slotwise_workflows.probe.wire.client import Clock, Connection, ask, new_client
+from slotwise_workflows.probe.wire.faults import endpoint_error, fault_of_exception, fault_of_status
+from slotwise_workflows.probe.wire.target import Target, targets
 
 OnTrial = Callable[[int, int], None]
 """Told how many trials are done, of how many."""
@@ -43,8 +43,8 @@ def probe(
 ) -> ProbeResult:
     """Finds out from outside how an OpenAI-compatible endpoint batches.
 
-    Sends a request alone to measure, then the plan's trials of the group test, see
-    `slotwise_workflows.probe.group.group_trial`. All prompts are generated; no answer is kept.
+    Sends a request alone to measure, then the trials of the group test of the plan. All prompts are
+    generated; no answer is kept.
 
     Args:
         url: The endpoint.
@@ -127,6 +127,7 @@ async def _trial(
     async def one(*, name: str, tokens: int, on_first_token: Callable[[], None]) -> Sample:
         return await ask(
             connection,
+            stage="group",
             name=name,
             trial=trial,
             tokens=tokens,
@@ -153,7 +154,12 @@ async def _baseline(
     while True:
         tries += 1
         sample = await ask(
-            connection, name="baseline", trial=0, tokens=BASELINE_TOKENS, prompt=prompt(rng)
+            connection,
+            stage="baseline",
+            name="baseline",
+            trial=0,
+            tokens=BASELINE_TOKENS,
+            prompt=prompt(rng),
         )
         if sample.fault is None:
             return connection, sample, tries

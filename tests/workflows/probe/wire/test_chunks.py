@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slotwise_workflows.probe.chunks import Piece, merge, model_names, read_piece
+from slotwise_workflows.probe.wire.chunks import Piece, merge, model_names, read_piece
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slotwise_workflows.probe.sse import LONGEST_EVENT, Event, EventStream, EventTooLong
+from slotwise_workflows.probe.wire.sse import LONGEST_EVENT, Event, EventStream, EventTooLong
 
 HARD = (
     b"\xef\xbb\xbf: ping\r\n\r\ndata: one\r\n\r\n"

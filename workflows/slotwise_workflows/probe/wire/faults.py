@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 import httpx
 
 from slotwise_workflows.errors import EndpointError
-from slotwise_workflows.probe.sse import EventTooLong
+from slotwise_workflows.probe.wire.sse import EventTooLong
 
 SENTENCES: Mapping[str, tuple[str, str]] = {
     "unreachable": ("the endpoint cannot be reached", "Check the address and that it runs"),

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from slotwise_workflows.errors import UsageError
-from slotwise_workflows.probe.target import targets
+from slotwise_workflows.probe.wire.target import targets
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx
 
-from slotwise_workflows.probe.chunks import DONE, Piece, merge, read_piece
-from slotwise_workflows.probe.faults import fault_of_exception, fault_of_status
-from slotwise_workflows.probe.model import Sample
-from slotwise_workflows.probe.sse import EventStream, EventTooLong
-from slotwise_workflows.probe.target import Target
+from slotwise_workflows.probe.model import Sample, Stage
+from slotwise_workflows.probe.wire.chunks import DONE, Piece, merge, read_piece
+from slotwise_workflows.probe.wire.faults import fault_of_exception, fault_of_status
+from slotwise_workflows.probe.wire.sse import EventStream, EventTooLong
+from slotwise_workflows.probe.wire.target import Target
 
 LARGEST_ANSWER = 64 << 20
 _CONNECT_S = 10.0
@@ -59,6 +59,7 @@ def new_client(api_key: str | None) -> httpx.AsyncClient:
 async def ask(
     connection: Connection,
     *,
+    stage: Stage,
     name: str,
     trial: int,
     tokens: int,
@@ -71,6 +72,7 @@ async def ask(
 
     Args:
         connection: The endpoint and what goes with it.
+        stage: What it is sent for.
         name: The request's name in the results.
         trial: Which trial it belongs to.
         tokens: The ``max_tokens`` to send.
@@ -86,7 +88,7 @@ async def ask(
             await _follow(connection, _body(connection, tokens, prompt), seen)
     except (httpx.HTTPError, TimeoutError, EventTooLong) as error:
         seen.fail(fault_of_exception(error))
-    return seen.sample(name=name, trial=trial, tokens=tokens)
+    return seen.sample(stage=stage, name=name, trial=trial, tokens=tokens)
 
 
 def _body(connection: Connection, tokens: int, prompt: str) -> dict[str, Any]:
@@ -167,6 +169,7 @@ class _Seen:
         self._last_ns: int | None = None
         self._end_ns: int | None = None
         self._chunks = 0
+        self._gaps_ns: list[int] = []
         self._told = Piece()
         self._fault: str | None = None
 
@@ -182,6 +185,8 @@ class _Seen:
         self._told = merge(self._told, piece)
         if piece.has_token:
             self._chunks += 1
+            if self._last_ns is not None:
+                self._gaps_ns.append(now_ns - self._last_ns)
             self._last_ns = now_ns
             if self._first_ns is None:
                 self._first_ns = now_ns
@@ -202,8 +207,10 @@ class _Seen:
         """The first fault is the cause; what follows from it is not told."""
         self._fault = self._fault or fault
 
-    def sample(self, *, name: str, trial: int, tokens: int) -> Sample:
+    def sample(self, *, stage: Stage, name: str, trial: int, tokens: int) -> Sample:
+        gaps = sorted(self._gaps_ns)
         return Sample(
+            stage=stage,
             name=name,
             trial=trial,
             asked_tokens=tokens,
@@ -212,6 +219,8 @@ class _Seen:
             last_token_ns=self._last_ns,
             end_ns=self.clock() if self._end_ns is None else self._end_ns,
             chunks=self._chunks,
+            gap_p50_ns=gaps[len(gaps) // 2] if gaps else None,
+            gap_max_ns=gaps[-1] if gaps else None,
             streamed=self.streamed,
             status=self.status,
             prompt_tokens=self._told.prompt_tokens,

@@ -6,13 +6,13 @@ import ssl
 import httpx
 import pytest
 
-from slotwise_workflows.probe.faults import (
+from slotwise_workflows.probe.wire.faults import (
     SENTENCES,
     endpoint_error,
     fault_of_exception,
     fault_of_status,
 )
-from slotwise_workflows.probe.sse import EventTooLong
+from slotwise_workflows.probe.wire.sse import EventTooLong
 
 
 def caused(error: Exception, cause: Exception) -> Exception:

@@ -14,7 +14,7 @@ _BUFFERED_SHARE = 0.15
 
 
 class Ask(Protocol):
-    """Sends one request of a trial; `slotwise_workflows.probe.client.ask` with the rest bound."""
+    """Sends one request of a trial: `slotwise_workflows.probe.wire.client.ask`, the rest bound."""
 
     def __call__(
         self, *, name: str, tokens: int, on_first_token: Callable[[], None]

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slotwise_workflows.probe.baseline import measure
-from slotwise_workflows.probe.classify import classify_trial, conclude, most_together
-from slotwise_workflows.probe.group import group_trial
+from slotwise_workflows.probe.batching.baseline import measure
+from slotwise_workflows.probe.batching.classify import classify_trial, conclude, most_together
+from slotwise_workflows.probe.batching.group import group_trial
 from slotwise_workflows.probe.model import Baseline, Evidence, Sample, Sizes
 from slotwise_workflows.probe.plan import SHORTS, make_plan, size_trial
 
@@ -112,6 +112,7 @@ async def trial(server: Any, endpoint: Endpoint) -> tuple[list[Sample], Evidence
         end_ns = clock()
         stamps = [end_ns] * len(stamps) if endpoint.buffered else stamps
         return Sample(
+            stage="group",
             name=name,
             trial=1,
             asked_tokens=tokens,

@@ -1,0 +1,1 @@
+"""How an endpoint batches, told from the times of a few requests."""

@@ -5,6 +5,9 @@ Drawing single requests would tear those apart and make every interval too narro
 block bootstrap (Politis and Romano, 1992) draws runs of consecutive records instead; the record is
 closed to a ring, so that every record is drawn equally often. How long the runs must be is read off
 the record's own autocorrelation.
+
+SciPy is imported where it is used: it is slow to import, and the workers of a sweep need none of
+it.
 """
 
 from __future__ import annotations
@@ -12,7 +15,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import fft, special
 
 from slotwise_sim.workload import Floats, Ints
 
@@ -58,6 +60,8 @@ def block_length(series: Floats) -> int:
 
 def _autocovariances(series: Floats, lags: int) -> Floats:
     """Autocovariances at lags 0 to ``lags``, divided by n each; by FFT."""
+    from scipy import fft
+
     n = len(series)
     size = fft.next_fast_len(n + lags, real=True)
     spectrum = fft.rfft(series - series.mean(), size)
@@ -137,6 +141,8 @@ def interval(
     """
     if parts < 2:
         return low, high
+    from scipy import special
+
     ratio = np.log(resampled / estimate)
     below, above = np.quantile(ratio, [0.025, 0.975])
     stretch = special.stdtrit(parts - 1, 0.975) / special.ndtri(0.975)

@@ -9,17 +9,23 @@ batches of B, whatever a token costs and whenever requests arrive. Two figures e
   in time, because neighbours are then alike.
 
 Both come with 95 % intervals that respect that lengths cluster in time.
+
+SciPy is imported where it is used: it is slow to import, and the workers of a sweep need none of
+it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse, special
 
 from slotwise_sim.bootstrap import block_length, interval, resampled_counts
 from slotwise_sim.workload import Floats, Ints
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 MOST_CELLS = 4096
 """A longer record is cut into this many runs of consecutive requests, which are then resampled."""
@@ -290,6 +296,8 @@ def _cell_means(tokens: Ints, per_cell: int) -> Floats:
 
 def _cells_by_length(tokens: Ints, lengths: Ints) -> sparse.csr_matrix:
     """Histogram of each cell of consecutive requests, shape (cells, distinct)."""
+    from scipy import sparse
+
     n = len(tokens)
     per_cell = -(-n // MOST_CELLS)
     cell = np.arange(n) // per_cell
@@ -312,6 +320,8 @@ def _gains(counts: Floats, lengths: Ints, batches: Sequence[int]) -> Floats:
     Returns:
         Shape (histograms, batches).
     """
+    from scipy import special
+
     up_to = np.cumsum(counts, axis=1)
     n = up_to[:, -1:]
     log_factorial = special.gammaln(up_to + 1)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 from pydantic import ConfigDict, Field
 
 from slotwise_sim import (
@@ -24,9 +23,7 @@ from slotwise_sim import (
 )
 from slotwise_sim.attribution import Attribution, attribute
 from slotwise_sim.memory import check_fits
-from slotwise_sim.metrics import Figures, figures
 from slotwise_sim.policies import BatchPolicy
-from slotwise_sim.synthetic import predicted_tokens
 from slotwise_sim.workload import all_at_once
 from slotwise_workflows.compare.sustained import as_served
 from slotwise_workflows.config import (
@@ -42,8 +39,8 @@ from slotwise_workflows.config import (
     without_effect,
 )
 from slotwise_workflows.costs import CostRecord
-from slotwise_workflows.errors import ConfigError
 from slotwise_workflows.files import replacing
+from slotwise_workflows.outcome import measure, with_predictions
 from slotwise_workflows.record import Record
 from slotwise_workflows.requests import build_workload
 from slotwise_workflows.result import PolicyFigures
@@ -59,8 +56,6 @@ CSV_COLUMNS = (
     "end_s",
 )
 OnProgress = Callable[[int, int], None]
-_LEAST_S = 1e-12  # of all requests together: below, rates would leave the range of numbers
-_PREDICTIONS = 3  # of the seed's streams; arrivals, outputs and prompts have the first three
 
 
 class SimulationResult(Record):
@@ -191,37 +186,6 @@ def _of_all(on_progress: OnProgress | None, done: int, replays: int, requests: i
 
     tell(0, requests)
     return tell
-
-
-def with_predictions(workload: Workload, error: float, seed: int) -> Workload:
-    """The requests with what a predictor of this error says of their lengths.
-
-    The stream of random numbers is the predictions' own and begins anew at every call: policies
-    that go by predictions of the same error go by the same ones, whatever else is simulated.
-    """
-    stream = np.random.SeedSequence(seed, spawn_key=(_PREDICTIONS,))
-    predicted = predicted_tokens(workload.output_tokens, error, np.random.default_rng(stream))
-    return replace(workload, predicted_tokens=predicted)
-
-
-def measure(outcome: Outcome, *, place: str = "") -> Figures:
-    """The figures of an outcome.
-
-    Args:
-        outcome: What `simulate` returned.
-        place: Where the cost is stated, for the error: file and line.
-
-    Raises:
-        ConfigError: No request takes any time, so there is nothing to compare.
-    """
-    if not outcome.busy_slot_s > _LEAST_S:
-        raise ConfigError(
-            "server.cost makes no request take any time",
-            where=place,
-            why="every term that these requests meet is 0, or as good as 0",
-            hint="Raise base_ms, prefill_base_ms or per_prefill_token_ms above 0",
-        )
-    return figures(outcome)
 
 
 def _first_of_either(policies: Mapping[str, Policy]) -> tuple[str, BatchPolicy, Continuous] | None:

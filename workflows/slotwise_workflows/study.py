@@ -20,11 +20,11 @@ from slotwise_workflows.measure.arrivals import arrival_figures, busiest_window,
 from slotwise_workflows.measure.lengths import length_figures
 from slotwise_workflows.measure.prefixes import repeated_prefix_share
 from slotwise_workflows.measure.segments import segmentations
+from slotwise_workflows.outcome import measure
 from slotwise_workflows.recommend.evidence import Evidence
 from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.record import Estimate
 from slotwise_workflows.requests import beyond_caps, check_memory
-from slotwise_workflows.simulation import measure
 from slotwise_workflows.small_sweep import Swept, small_sweep
 from slotwise_workflows.traffic.model import Traffic
 

@@ -91,9 +91,11 @@ ON_LOOPBACK = {
 
 CLUSTER = """
 import json, sys
+from pathlib import Path
 from ray.cluster_utils import Cluster
 
 if __name__ == "__main__":
+    (Path(sys.argv[1]) / "ray").mkdir()  # where Ray notes the address, and nobody else's notes are
     head = {"num_cpus": 1, "include_dashboard": False, "temp_dir": sys.argv[1]}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     second = cluster.add_node(num_cpus=1)
@@ -118,7 +120,7 @@ def started(environment: dict[str, str]) -> Iterator[Cluster]:
         tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp", ignore_cleanup_errors=True) as place,
         subprocess.Popen(
             [sys.executable, "-c", CLUSTER, place],
-            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env=environment | {"RAY_TMPDIR": place}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, text=True,
         ) as running,
     ):  # fmt: skip
@@ -259,7 +261,7 @@ def test_another_slotwise_on_the_cluster_is_refused(tmp_path: Path) -> None:
     """The same version, but for a line of its source."""
     source = Path(slotwise_workflows.__file__).parent
     shutil.copytree(source, tmp_path / "other" / source.name)
-    with (tmp_path / "other" / source.name / "simulation.py").open("a") as changed:
+    with (tmp_path / "other" / source.name / "outcome.py").open("a") as changed:
         changed.write("# Changed.\n")
     with started({**ON_LOOPBACK, "PYTHONPATH": str(tmp_path / "other")}) as cluster:
         running = start(tmp_path, cluster)

@@ -149,6 +149,49 @@ def test_a_cluster_that_is_not_there_is_told_at_once(
     assert error.value.exit_code == 5
 
 
+def test_the_note_of_a_cluster_that_is_gone_is_told_at_once(
+    uneven_scenario: Scenario,
+    small_grid: tuple[Point, ...],
+    quick: Estimate,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ray itself would try for more than a minute."""
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    (tmp_path / "ray").mkdir()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        gone = f"127.0.0.1:{taken.getsockname()[1]}\n"
+        (tmp_path / "ray" / "ray_current_cluster").write_text(gone)
+        with pytest.raises(EndpointError, match="cannot be reached") as error:
+            sweep(uneven_scenario, small_grid, Engine("ray", 1, "auto", ""), quick)
+    assert error.value.where == "auto"
+
+
+IMPORTED = """
+import ray
+from slotwise_workflows.errors import SlotwiseError
+from slotwise_workflows.sweep.ray_engine import run_ray
+from slotwise_workflows.sweep.scenario import Scenario
+from slotwise_sim import Continuous, PerToken, Static
+from slotwise_sim.article import article_workload
+
+scenario = Scenario(article_workload(), {"static": Static()}, {"": PerToken(8.0)}, run=1)
+try:
+    next(iter(run_ray(scenario, [], workers=1, address=None)))
+except SlotwiseError as error:
+    print(error.hint)
+"""
+
+
+def test_a_ray_that_was_imported_before_is_not_opened_to_the_network() -> None:
+    """What keeps it on this machine is read when it is imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTED], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout == "Call ray.init() before, or use --engine local\n"
+
+
 def test_versions_that_do_not_match_are_told_in_one_sentence(
     uneven_scenario: Scenario,
     small_grid: tuple[Point, ...],

@@ -17,10 +17,12 @@ import secrets
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from slotwise_sim.workload import Workload
@@ -192,6 +194,7 @@ def _check_versions(ray: Any, address: str) -> None:
 @contextlib.contextmanager
 def _session(workload: Workload, workers: int, address: str | None) -> Iterator[Any]:
     """A connected Ray; what was started here is stopped here, also when interrupted."""
+    foreign = "ray" in sys.modules and not _token.cache_info().currsize
     with contextlib.ExitStack() as stack:
         if address is None:
             stack.enter_context(_environment(_STARTUP_ENVIRONMENT | {"RAY_AUTH_TOKEN": _token()}))
@@ -203,6 +206,12 @@ def _session(workload: Workload, workers: int, address: str | None) -> Iterator[
         if ray.is_initialized():  # a host program's own session: use it, leave it running
             yield ray
             return
+        if address is None and foreign:
+            raise SlotwiseError(
+                "Ray cannot be started here",
+                why="this program imported it before, and it is then open to the network",
+                hint="Call ray.init() before, or use --engine local",
+            )
         stack.enter_context(_silence("ray"))
         options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
         if address is None:
@@ -299,13 +308,23 @@ def _short_directory() -> Iterator[str]:
 
 def _knock(address: str) -> None:
     """Finds out in seconds whether anyone listens; Ray itself would try for minutes, aloud."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    told = _last_started() if address == "auto" else address
+    host, colon, port = told.removeprefix("ray://").rpartition(":")
     if not colon or not port.isdigit():
-        return  # "auto", or a form that Ray judges at once
+        return  # a form that Ray judges at once
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_S).close()
     except (OSError, OverflowError) as error:
         raise _unreachable(address, error) from None
+
+
+def _last_started() -> str:
+    """The address that ``auto`` means: Ray notes it at a start; empty if there is no note."""
+    places = [os.environ.get("RAY_TMPDIR"), os.environ.get("TMPDIR"), "/tmp", tempfile.gettempdir()]  # noqa: S108
+    for place in filter(None, places):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            return (Path(place) / "ray" / "ray_current_cluster").read_text().strip()
+    return ""
 
 
 def _unreachable(address: str | None, error: Exception) -> SlotwiseError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slotwise_sim.metrics import Figures
-from slotwise_workflows.simulation import measure
+from slotwise_workflows.outcome import measure
 from slotwise_workflows.sweep.points import Point
 from slotwise_workflows.sweep.rows import Row
 from slotwise_workflows.sweep.scenario import Bench, offered_per_s, ratio

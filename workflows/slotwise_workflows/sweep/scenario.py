@@ -26,7 +26,7 @@ from slotwise_sim.replicate import resample
 from slotwise_sim.variation import with_cv
 from slotwise_sim.workload import all_at_once, at_load
 from slotwise_workflows.compare.sustained import sustained_per_s
-from slotwise_workflows.simulation import with_predictions
+from slotwise_workflows.outcome import with_predictions
 from slotwise_workflows.sweep.points import Point, Setting
 from slotwise_workflows.thinking import Thinking
 

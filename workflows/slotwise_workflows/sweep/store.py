@@ -193,7 +193,7 @@ def state_of_the_code() -> str:
         *Path(slotwise_sim.__file__).parent.rglob("*.py"),
         *Path(compare.__file__).parent.glob("*.py"),
         *(workflows / "sweep").glob("*.py"),
-        workflows / "simulation.py",
+        workflows / "outcome.py",
         workflows / "thinking.py",
     ]
     for path in sorted(sources):

@@ -293,6 +293,46 @@ class Diagnosis(Record):
     )
 
 
+class ProbedRequest(Record):
+    """One request of a probe's trial, in seconds from when the trial's first was sent."""
+
+    name: str
+    sent_s: float
+    first_token_s: float
+    last_token_s: float
+
+
+class Prediction(Record):
+    """A log replayed on the endpoint: measured times beside those simulated beforehand."""
+
+    requests: int
+    failed: int
+    measured: dict[str, float] = Field(
+        description="latency_mean_s, latency_p95_s, ttft_mean_s, makespan_s"
+    )
+    simulated: dict[str, float] = Field(description="the same, of the same requests")
+    client_bottleneck: bool = Field(description="the client was too slow for its own schedule")
+
+
+class ProbeFigures(Record):
+    """What a look at the live endpoint found."""
+
+    url: str = Field(description="without its query")
+    model: str | None
+    batching: Literal["continuous", "static", "dynamic", "serial", "undetermined"]
+    confidence: Confidence
+    reason: Reason
+    remarks: list[Reason]
+    slots: int | None = Field(description="null where only a bound was seen")
+    slots_at_least: int
+    release: Literal["own", "batch"] | None
+    requests_sent: int
+    output_tokens: int = Field(description="as the server counts them")
+    timeline: list[ProbedRequest] = Field(description="of the trial that tells most")
+    cost: CostRecord | None = Field(description="fitted to the probe; null where it was not")
+    prediction: Prediction | None
+
+
 class InputFile(Record):
     """One file that was read."""
 
@@ -326,6 +366,9 @@ class Result(Diagnosis):
     )
     other_models: int = Field(default=0, description="models beyond those, not diagnosed")
     thresholds: dict[str, float]
+    probe: ProbeFigures | None = Field(
+        default=None, description="of the live endpoint; null where none was probed"
+    )
     provenance: Provenance
     control: Result | None = Field(
         default=None, description="demo only: the same requests with equal lengths"

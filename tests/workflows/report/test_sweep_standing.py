@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from slotwise_sim import Continuous, Dynamic, PerToken, Policy, Static, Workload
@@ -46,6 +46,7 @@ def swept(lengths: str, baseline: str, used: float, *, seed: int, count: int) ->
 @pytest.mark.parametrize("baseline", BASELINES)
 @pytest.mark.parametrize("lengths", LENGTHS)
 @settings(max_examples=12, deadline=None)
+@example(used=2.0, seed=0, count=1)  # 100 to 200 tokens: the wait falls far beyond saturation
 @given(
     # Shares of the slots that the work itself takes: from an idle server to one far overloaded.
     used=st.floats(-5.5, 3).map(lambda power: 2.0**power),

@@ -10,6 +10,7 @@ from slotwise_workflows.report.document import Branding, Document, Section
 from slotwise_workflows.report.sections import (
     attribution,
     data,
+    endpoint,
     first_page,
     method,
     outlook,
@@ -63,6 +64,7 @@ def _for_an_operator(result: Result, shown: Diagnosis, words: Words) -> tuple[_P
         first_page.flips(shown, words),
     )
     rest = (
+        endpoint.endpoint(result, words),
         pictures.pictures(shown, words),
         attribution.attribution(shown, words),
         outlook.what_if(shown, words),
@@ -94,6 +96,7 @@ def _for_a_user_of_an_api(result: Result, shown: Diagnosis, words: Words) -> tup
         tables.tables(shown, words),
     )
     rest = (
+        endpoint.endpoint(result, words),
         pictures.measured(shown, words),
         *_foundations(result, words),
         tables.models(result, words),

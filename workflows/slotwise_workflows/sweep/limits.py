@@ -31,6 +31,9 @@ MOST_CV = 4.0
 BEYOND = 2.0
 """Times the load that saturates the baseline: further on, its waits are those of the horizon."""
 
+FARTHEST = 64.0
+"""Likewise, where capacity is gained but not enough, and the wait falls far beyond saturation."""
+
 
 def find_limits(bench: Bench, point: Point) -> tuple[Limit, ...]:
     """Searches a point's traffic for what each policy can carry, and where it begins to pay.
@@ -125,7 +128,18 @@ def _where_it_pays(bench: Bench, policy: str, point: Point, offered: float) -> B
     saturated = per_s / offered
     if gain >= scenario.gain_adopt:
         return Band(lowest(pays, saturated), None)
-    return band(pays, BEYOND * saturated)
+    return band(pays, _beyond(gain, scenario.waiting_adopt) * saturated)
+
+
+def _beyond(gain: float, fall: float) -> float:
+    """How far beyond the baseline's saturation the wait may still fall by so much.
+
+    Under overload a queue grows evenly. At ``u`` times saturation the mean wait is in proportion to
+    ``1 - 1/u``, and after the change to ``1/gain - 1/u``: it falls by ``(1 - 1/gain) / (1 - 1/u)``.
+    Twice as far as that still suffices, since finite traffic is not all queue.
+    """
+    share = (1 - 1 / gain) / fall
+    return FARTHEST if share >= 1 else min(max(BEYOND, 2 / (1 - share)), FARTHEST)
 
 
 def _break_even_cv(bench: Bench, policy: str, point: Point) -> float | None:

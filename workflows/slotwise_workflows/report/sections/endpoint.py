@@ -1,0 +1,125 @@
+"""What a look at the live endpoint found: how it batches, the evidence, and how far it can be said.
+
+The evidence is a picture of the requests of one trial; the test of the prediction is a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from slotwise_workflows.report import probe_chart
+from slotwise_workflows.report.document import (
+    Block,
+    Bullets,
+    Column,
+    Figure,
+    Item,
+    Paragraph,
+    Section,
+    Table,
+)
+from slotwise_workflows.report.sections.drawn import figure, table
+from slotwise_workflows.report.words import Words, clean
+from slotwise_workflows.result import Prediction, ProbedRequest, ProbeFigures, Result
+from slotwise_workflows.sample_size import P95_REQUESTS
+
+
+def endpoint(result: Result, words: Words) -> Section | None:
+    """The probe's finding with its evidence; None where nothing was probed."""
+    probe = result.probe
+    if probe is None:
+        return None
+    tag = words("label.measured")
+    blocks: list[Block] = [
+        Paragraph(words(f"probe.said_{probe.batching}", url=clean(probe.url)), "measured", tag),
+        Paragraph(words.sentence("probe_reason", probe.reason.code, probe.reason.numbers)),
+    ]
+    drawn = _timeline(probe, words)
+    blocks += [] if drawn is None else [drawn]
+    remarks = tuple(Item(text) for text in _remarks(probe, words))
+    blocks += [Bullets(remarks)] if remarks else []
+    blocks += [] if probe.prediction is None else [_prediction(probe.prediction, words)]
+    return Section("endpoint", words("probe.title"), tuple(blocks))
+
+
+def _remarks(probe: ProbeFigures, words: Words) -> list[str]:
+    slots = "slots" if probe.slots is not None else "slots_at_least"
+    told = [
+        words("probe.confidence", confidence=words(f"confidence.{probe.confidence}")),
+        *(
+            [words(f"probe.{slots}", slots=probe.slots or probe.slots_at_least)]
+            if probe.batching != "undetermined"
+            else []
+        ),
+        *([words(f"probe.release_{probe.release}")] if probe.release else []),
+        *(words.sentence("probe_reason", own.code, own.numbers) for own in probe.remarks),
+        words("probe.sent", requests=probe.requests_sent, tokens=probe.output_tokens),
+    ]
+    if probe.cost is not None:
+        told.append(words("probe.cost", quality=clean(probe.cost.quality, 300)))
+    return told
+
+
+def _timeline(probe: ProbeFigures, words: Words) -> Figure | None:
+    requests = probe.timeline
+    if not requests:
+        return None
+    names = _names(requests, words)
+    first, others = requests[0], requests[1:]
+    beside = sum(own.first_token_s < first.last_token_s for own in others)
+    labels = {key: words(f"probe.{key}") for key in ("waiting", "answering", "axis", "end")}
+    told = {"beside": beside, "others": len(others)}
+    heads = tuple(words(f"probe.head_{key}") for key in ("name", "sent", "first", "last"))
+    rows = [
+        (name, *(words.number(at, "seconds") for at in (o.sent_s, o.first_token_s, o.last_token_s)))
+        for name, o in zip(names, requests, strict=True)
+    ]
+    return figure(
+        words,
+        "probe-timeline",
+        probe_chart.requests_over_time(requests, names, labels),
+        title=words("probe.picture", **told),
+        description=words("probe.description", **told, end=first.last_token_s),
+        table=table(words("probe.table"), heads, rows),
+        label="measured",
+        defs=probe_chart.HATCH,
+    )
+
+
+def _names(requests: Sequence[ProbedRequest], words: Words) -> list[str]:
+    """The first by what it is, the others by number: names within the picture are unique."""
+    return [words("probe.first")] + [
+        words("probe.other", number=i) for i in range(1, len(requests))
+    ]
+
+
+def _prediction(own: Prediction, words: Words) -> Table:
+    keys = [
+        key
+        for key in ("latency_mean_s", "latency_p95_s", "ttft_mean_s", "makespan_s")
+        if key in own.measured and (key != "latency_p95_s" or own.requests >= P95_REQUESTS)
+    ]
+    heads = ("figure", "measured", "simulated", "error")
+    rows = tuple(
+        (
+            words(f"prediction.{key}"),
+            words.number(own.measured[key], "seconds"),
+            words.number(own.simulated[key], "seconds"),
+            _signed(own.simulated[key] / own.measured[key] - 1, words),
+        )
+        for key in keys
+    )
+    return Table(
+        caption=words("prediction.caption", requests=own.requests),
+        columns=tuple(
+            Column(words(f"prediction.head_{head}"), numeric=head != "figure") for head in heads
+        ),
+        rows=rows,
+        label="measured",
+        tag=words("label.measured"),
+        note=words("prediction.bottleneck") if own.client_bottleneck else "",
+    )
+
+
+def _signed(share: float, words: Words) -> str:
+    return ("−" if share < 0 else "+") + words.number(abs(share), "percent")

@@ -14,6 +14,7 @@ from slotwise_sim import Continuous, Memory, PerToken, Static, Step
 from slotwise_workflows.errors import InputError
 from slotwise_workflows.sweep.evaluate import Done, run_points
 from slotwise_workflows.sweep.points import Point, Setting
+from slotwise_workflows.sweep.run import unfinished
 from slotwise_workflows.sweep.scenario import Scenario
 from slotwise_workflows.sweep.store import key_of, open_store
 from slotwise_workflows.thinking import Thinking
@@ -111,6 +112,31 @@ def test_another_version_of_the_code_reuses_nothing(
     before = key_of(uneven_scenario)(REPLAY)
     monkeypatch.setattr("slotwise_workflows.sweep.store.state_of_the_code", lambda: "another")
     assert key_of(uneven_scenario)(REPLAY) != before
+
+
+def test_what_another_version_found_goes_when_it_is_swept_and_not_when_it_is_looked_at(
+    tmp_path: Path, uneven_scenario: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.sqlite"
+
+    def rows() -> int:
+        with sqlite3.connect(path) as file:
+            [count] = file.execute("SELECT count(*) FROM points").fetchone()
+        file.close()
+        return int(count)
+
+    with open_store(path, uneven_scenario) as store:
+        store.keep(run_points(uneven_scenario, [REPLAY]))
+    with monkeypatch.context() as patched:
+        patched.setattr("slotwise_workflows.sweep.store.state_of_the_code", lambda: "another")
+        assert unfinished(uneven_scenario, [REPLAY], path) == [REPLAY]
+    assert rows() == 1
+    assert unfinished(uneven_scenario, [REPLAY], path) == []
+    with monkeypatch.context() as patched:
+        patched.setattr("slotwise_workflows.sweep.store.state_of_the_code", lambda: "another")
+        with open_store(path, uneven_scenario) as store:
+            store.drop_stale()
+    assert rows() == 0
 
 
 def test_a_file_of_something_else_is_left_alone(tmp_path: Path, uneven_scenario: Scenario) -> None:

@@ -67,6 +67,7 @@ def sweep(
     found: dict[Point, Done] = {}
     with nullcontext() if store is None else open_store(store, scenario) as kept:
         if kept is not None:
+            kept.drop_stale()
             found.update((own.point, own) for own in kept.finished(grid))
         reused = len(found)
         on_progress(reused, len(grid))

@@ -63,6 +63,11 @@ class Store:
                 if key in wanted
             ]
 
+    def drop_stale(self) -> None:
+        """Makes room: what another version computed is of no use to this one."""
+        with _told(self._path), self._connection:
+            self._connection.execute("DELETE FROM points WHERE code != ?", (state_of_the_code(),))
+
     def keep(self, done: Iterable[Done]) -> None:
         """Keeps what is finished, all of it or nothing; what failed is not finished."""
         rows = [
@@ -111,8 +116,6 @@ def open_store(path: Path, scenario: Scenario) -> Iterator[Store]:
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     [mark] = connection.execute("PRAGMA application_id").fetchone()
     if mark == _MARK:
-        with connection:  # what another version computed is of no use to this one
-            connection.execute("DELETE FROM points WHERE code != ?", (state_of_the_code(),))
         return
     if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
         raise _not_ours(path, "it is a database of something else")

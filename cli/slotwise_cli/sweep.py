@@ -83,11 +83,9 @@ def sweep(
     address = ray_address or workload_file.execution.address
     if asked != "local" and address is None:
         address = os.environ.get("RAY_ADDRESS") or None
-    directory = output_dir or default_directory(workload_file.name)
-    if not dry_run:
-        prepare_directory(directory)  # found wrong before a large log is read
     with console.progress("reading") as advance:
         plan = plan_sweep(workload_file, seed=seed, on_progress=advance)
+    directory = output_dir or default_directory(workload_file.name)
     missing = unfinished(plan.scenario, plan.grid, directory / STORE)
     work = estimate(plan.scenario, missing)
     chosen = choose_engine(asked, address=address, workers=workers, estimate=work)
@@ -95,7 +93,7 @@ def sweep(
     if dry_run:
         _print_plan(console, plan, work, chosen.name, json=json)
         return
-    store = directory / STORE
+    store = prepare_directory(directory) / STORE
     with console.progress("sweeping", counted=True) as advance, _kept_on_ctrl_c(plan, store):
         done = run_sweep(plan.scenario, plan.grid, chosen, work, store=store, on_progress=advance)
     found = report(plan, done, workload_file.name)

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pytest
 
 from slotwise_workflows.probe.load.generator import Client
@@ -46,13 +47,16 @@ class Costly:
     """An engine that admits at every step, and prefills beside what decodes.
 
     A step takes ``base_ms + per_seq_ms * decoding + per_prefill_ms * prompt tokens admitted in
-    it``; every request in it makes a token. Written apart from the simulator, step by step.
+    it``, times a random factor; every request in it makes a token. Written apart from the
+    simulator, step by step.
     """
 
     base_ms: float = 20.0
     per_seq_ms: float = 0.0
     per_prefill_ms: float = 0.0
     slots: int = 8
+    jitter: float = 0.0
+    seed: int = 0
     waiting: list[Any] = field(default_factory=list)
     running: list[Any] = field(default_factory=list)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -62,6 +66,7 @@ class Costly:
         self.wake.set()
 
     async def run(self) -> None:
+        rng = np.random.default_rng(self.seed)
         while True:
             if not self.running and not self.waiting:
                 self.wake.clear()
@@ -71,9 +76,8 @@ class Costly:
             del self.waiting[: len(fresh)]
             self.running += fresh
             prompts = sum(job.prompt for job in fresh)
-            await asyncio.sleep(
-                (self.base_ms + self.per_seq_ms * decoding + self.per_prefill_ms * prompts) / 1000
-            )
+            step_ms = self.base_ms + self.per_seq_ms * decoding + self.per_prefill_ms * prompts
+            await asyncio.sleep(step_ms * (1 + self.jitter * rng.uniform(-1, 1)) / 1000)
             for job in list(self.running):
                 job.made += 1
                 job.out.put_nowait("token")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from slotwise_sim.metrics import percentile
-from slotwise_workflows.probe.load.model import ClientReport, Delays
+from slotwise_workflows.probe.load.findings import ClientReport, Delays
 from slotwise_workflows.probe.wire.client import Clock
 
 LATE_S = 0.02
@@ -69,3 +69,25 @@ def delays_of(times_ns: Sequence[int]) -> Delays | None:
     seconds = np.asarray(times_ns, dtype=np.float64) / 1e9
     p50, p95, p99 = (percentile(seconds, percent) for percent in (50, 95, 99))
     return Delays(p50=p50, p95=p95, p99=p99, max=float(seconds.max()))
+
+
+def worst_of(reports: Sequence[ClientReport]) -> ClientReport:
+    """Several clients, or one at several times, told as the worst of them; there is at least one.
+
+    Requests and waits for the limit are summed up; every other figure is the largest.
+    """
+
+    def worst(times: Sequence[Delays | None]) -> Delays | None:
+        known = [time for time in times if time is not None]
+        names = Delays.model_fields
+        return Delays(**{n: max(getattr(t, n) for t in known) for n in names}) if known else None
+
+    return ClientReport(
+        requests=sum(report.requests for report in reports),
+        dispatch_delay_s=worst([report.dispatch_delay_s for report in reports]),
+        loop_lag_s=worst([report.loop_lag_s for report in reports]),
+        busy_share=max(report.busy_share for report in reports),
+        most_in_flight=max(report.most_in_flight for report in reports),
+        held_back=sum(report.held_back for report in reports),
+        bottleneck=sorted({why for report in reports for why in report.bottleneck}),
+    )

@@ -1,14 +1,12 @@
-"""What is sent under load, and how well the client kept to it, as data."""
+"""What is sent under load, and what became of it, as data."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pydantic import Field
-
+from slotwise_workflows.probe.load.findings import ClientReport
 from slotwise_workflows.probe.model import Sample
-from slotwise_workflows.record import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,40 +24,6 @@ class Planned:
     tokens: int
     prompt: str = field(repr=False)
     trial: int = 1
-
-
-class Delays(Record):
-    """Percentiles of a time, in seconds; observed values, never interpolated."""
-
-    p50: float
-    p95: float
-    p99: float
-    max: float
-
-
-class ClientReport(Record):
-    """How well the client itself did; what it measures is worth no more than that."""
-
-    requests: int = Field(description="sent")
-    dispatch_delay_s: Delays | None = Field(
-        description="sent less due: by the schedule, or after a user's own last answer and thought"
-    )
-    loop_lag_s: Delays | None = Field(description="how late the client's own timer went off")
-    busy_share: float = Field(
-        description="processor time of the client's process over the time that passed; it may pass "
-        "1 where threads run, and holds what is spent on waiting exactly"
-    )
-    most_in_flight: int = Field(description="requests unanswered at once")
-    held_back: int = Field(description="how often the next request had to wait for max_in_flight")
-    bottleneck: list[str] = Field(
-        description="why the client was the bottleneck: dispatch_delay, loop_lag, max_in_flight; "
-        "empty where it was not"
-    )
-
-    @property
-    def client_bottleneck(self) -> bool:
-        """Whether what was measured is the client's doing in part."""
-        return bool(self.bottleneck)
 
 
 @dataclass(frozen=True, slots=True)

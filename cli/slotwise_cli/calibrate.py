@@ -114,7 +114,7 @@ def calibrate(
     from slotwise_cli.reading import read_options
     from slotwise_workflows.calibrate.file import NAME, write_calibration
     from slotwise_workflows.calibrate.run import calibrate_run
-    from slotwise_workflows.calibrate.timings import timed_log
+    from slotwise_workflows.calibrate.timings import probe_rows, timed_log
     from slotwise_workflows.files import prepare_directory
     from slotwise_workflows.traffic import ReadOptions, read_traffic
 
@@ -124,6 +124,7 @@ def calibrate(
     )
     given = _given(fix or ())
     directory = prepare_directory(output_dir or Path())
+    log = timed_log(run)
     reading = read_options(
         ReadOptions(),
         format_=format_,
@@ -131,12 +132,12 @@ def calibrate(
         time_unit=time_unit,
         time_zone=time_zone,
         decimal=decimal,
-        where=where,
+        where=where or list(probe_rows(log)),
         segment=None,
         allow_truncated=allow_truncated,
     )
     with console.progress("reading") as advance:
-        traffic = read_traffic([timed_log(run)], reading, on_progress=advance)
+        traffic = read_traffic([log], reading, on_progress=advance)
     with console.progress("fitting") as advance:
         calibration = calibrate_run(traffic, server, given=given, on_progress=advance)
     output = write_calibration(calibration, directory / NAME)

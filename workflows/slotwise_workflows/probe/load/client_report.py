@@ -51,6 +51,7 @@ def client_report(
     delay, lag = delays_of(delays_ns), delays_of(lags_ns)
     late = {"dispatch_delay": delay, "loop_lag": lag}
     why = [name for name, times in late.items() if times is not None and times.p95 > LATE_S]
+    why += ["max_in_flight"] if held_back else []
     return ClientReport(
         requests=len(delays_ns),
         dispatch_delay_s=delay,
@@ -58,7 +59,8 @@ def client_report(
         busy_share=busy_ns / max(wall_ns, 1),
         most_in_flight=most_in_flight,
         held_back=held_back,
-        bottleneck=[*why, *(["max_in_flight"] if held_back else [])],
+        bottleneck=why,
+        client_bottleneck=bool(why),
     )
 
 
@@ -90,4 +92,5 @@ def worst_of(reports: Sequence[ClientReport]) -> ClientReport:
         most_in_flight=max(report.most_in_flight for report in reports),
         held_back=sum(report.held_back for report in reports),
         bottleneck=sorted({why for report in reports for why in report.bottleneck}),
+        client_bottleneck=any(report.client_bottleneck for report in reports),
     )

@@ -14,12 +14,10 @@ from slotwise_workflows.probe.load.findings import ClientReport
 from slotwise_workflows.probe.load.generator import Client, closed_loop
 from slotwise_workflows.probe.load.model import Planned, Sent
 from slotwise_workflows.probe.load.prompts import SIZING_WORDS, Scale, prompt_of, scale_of
+from slotwise_workflows.probe.load.rows import EQUAL, SIZING, UNLIKE
 from slotwise_workflows.probe.model import Sample
 
 T = TypeVar("T")
-
-SIZING, UNLIKE, EQUAL = "sizing", "unlike", "equal"
-"""Names of requests: how many tokens a word is; unlike and equal prompts, to see a prefix cache."""
 
 _MOST_FAILED = 3
 
@@ -53,8 +51,8 @@ async def run_cost(client: Client, plan: CostPlan, rng: np.random.Generator) -> 
     """
     stop_ns = client.clock() + round(plan.seconds * 1e9)
     client = replace(client, give_up_after=_MOST_FAILED, stop_ns=stop_ns)
-    loads = [await closed_loop(client, [_sizing(rng)])]
-    scale = scale_of(loads[0].samples)
+    sizing, scale = await measure_scale(client, rng)
+    loads = [sizing]
     if not loads[0].unsent:
         pairs = _pairs(scale.words(plan.equal_prompt_tokens), rng)
         loads.append(await closed_loop(client, [pairs]))
@@ -65,15 +63,20 @@ async def run_cost(client: Client, plan: CostPlan, rng: np.random.Generator) -> 
                 await closed_loop(client, _users(rung, trial, scale, rng), think_s=thoughts)
             )
     samples = [sample for load in loads for sample in load.samples]
-    return CostRun(samples, scale, _client(loads), plan.requests - len(samples))
+    client_report = worst_of([load.client for load in loads])
+    return CostRun(samples, scale, client_report, plan.requests - len(samples))
 
 
-def _client(loads: Sequence[Sent]) -> ClientReport:
-    return worst_of([load.client for load in loads])
+async def measure_scale(client: Client, rng: np.random.Generator) -> tuple[Sent, Scale]:
+    """Finds out how many tokens a word is, with two prompts, one after the other.
 
-
-def _sizing(rng: np.random.Generator) -> list[Planned]:
-    return [Planned(SIZING, SIZING_TOKENS, prompt_of(words, rng)) for words in SIZING_WORDS]
+    Args:
+        client: How to send.
+        rng: Of the prompts.
+    """
+    prompts = [Planned(SIZING, SIZING_TOKENS, prompt_of(words, rng)) for words in SIZING_WORDS]
+    sent = await closed_loop(client, [prompts])
+    return sent, scale_of(sent.samples)
 
 
 def _users(

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
 from slotwise_workflows.errors import InputError
-from slotwise_workflows.probe.files import REQUESTS
-from slotwise_workflows.probe.load.cost import EQUAL, UNLIKE, CostRun
+from slotwise_workflows.probe.load.cost import CostRun
 from slotwise_workflows.probe.load.findings import CostFinding, CostUnknown, PrefixCache
+from slotwise_workflows.probe.load.rows import COST_ROWS, EQUAL, UNLIKE, traffic_of
 from slotwise_workflows.probe.model import Batching, Release, Sample
 
 if TYPE_CHECKING:
     from slotwise_sim.replay import Server
-    from slotwise_workflows.traffic import Traffic
-
-COST_ROWS = ("stage=cost", f"name!={EQUAL}")
-"""Rows of a probe's requests that a cost is fitted to: equal prompts may not have been prefilled,
-and what other stages sent was to be seen, not to be measured."""
 
 
 def server_of(
@@ -103,27 +95,6 @@ def prefix_cache(samples: Sequence[Sample]) -> PrefixCache | None:
         prompt_tokens=equal[0].prompt_tokens,
         requests=len(equal) + len(unlike),
     )
-
-
-def traffic_of(samples: Sequence[Sample], where: Sequence[str] = ()) -> Traffic:
-    """Samples as a log, by way of the very file in which a probe keeps them.
-
-    Raises:
-        InputError: No row is left.
-    """
-    from slotwise_workflows.traffic import ReadOptions, read_traffic
-
-    with tempfile.TemporaryDirectory(prefix="slotwise-") as directory:
-        path = Path(directory, REQUESTS)
-        path.write_bytes(rows_jsonl(samples))
-        options = ReadOptions(format="slotwise_probe", where=tuple(where))
-        return read_traffic([str(path)], options)
-
-
-def rows_jsonl(samples: Sequence[Sample]) -> bytes:
-    """One request a line, as `Sample` names its fields."""
-    lines = (json.dumps(s.model_dump(mode="json"), allow_nan=False) for s in samples)
-    return "".join(f"{line}\n" for line in lines).encode("ascii")
 
 
 def _unusable(samples: Sequence[Sample]) -> CostUnknown | None:

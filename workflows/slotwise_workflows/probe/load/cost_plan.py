@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from pydantic import Field
 
+from slotwise_sim.lengths import expected_longest, histogram
 from slotwise_sim.workload import Ints
 from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.load.prompts import SIZING_WORDS
@@ -70,7 +71,8 @@ def article_lengths(n: int, rng: np.random.Generator) -> Ints:
 
 def plan_cost(
     *,
-    users: int,
+    batching: Batching,
+    slots: int,
     baseline: Baseline,
     rng: np.random.Generator,
     lengths: Ints | None = None,
@@ -84,7 +86,8 @@ def plan_cost(
     ones hide what batching does, and all multiplied with one factor where the budget is small.
 
     Args:
-        users: The most; see `most_users`.
+        batching: How the server batches, as far as it was found.
+        slots: How many requests it was seen to run at once.
         baseline: What a request alone took.
         rng: Draws lengths, prompts and the order of the rungs.
         lengths: The client's output tokens, shape (n,), n >= 1; `article_lengths` if left out.
@@ -97,7 +100,7 @@ def plan_cost(
     """
     budget = budget or Budget()
     fixed = len(SIZING_WORDS) + 2 * EQUAL_PAIRS
-    ladder = _ladder(users, budget.requests - fixed)
+    ladder = _ladder(most_users(batching, slots), budget.requests - fixed)
     per_round = 2 * sum(ladder)
     rounds = max(_ROUNDS[1], -(-_FEWEST // per_round))
     rounds = min(rounds, (budget.requests - fixed) // per_round)
@@ -109,8 +112,8 @@ def plan_cost(
     if context_tokens is not None:
         asked = np.minimum(asked, context_tokens // 2)
         drawn = np.minimum(drawn, context_tokens - asked)
-    mean_s = float(drawn.mean()) * baseline.seconds_per_token * _SLOWER
-    rungs_s = len(order) * rounds * mean_s
+    rungs_s = sum(rounds * _turn(batching, slots, users, drawn) for users in order)
+    rungs_s *= baseline.seconds_per_token * _SLOWER
     left_s = budget.seconds - fixed * (baseline.ttft_s + SIZING_TOKENS * baseline.seconds_per_token)
     left = budget.output_tokens - fixed * SIZING_TOKENS
     scale = min(1.0, left / float(drawn.sum()), left_s / rungs_s)
@@ -142,6 +145,13 @@ def plan_cost(
         estimated_s=scale * rungs_s + budget.seconds - left_s,
         seconds=budget.seconds,
     )
+
+
+def _turn(batching: Batching, slots: int, users: int, lengths: Ints) -> float:
+    """Tokens that a user of a rung waits for in a turn, on average: the own ones, or batches'."""
+    if batching != "static":
+        return float(lengths.mean())
+    return expected_longest(*histogram(lengths), min(users, slots)) * max(1.0, users / slots)
 
 
 def most_users(batching: Batching, slots: int) -> int:

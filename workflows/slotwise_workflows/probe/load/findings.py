@@ -37,11 +37,7 @@ class ClientReport(Record):
         description="why the client was the bottleneck: dispatch_delay, loop_lag, max_in_flight; "
         "empty where it was not"
     )
-
-    @property
-    def client_bottleneck(self) -> bool:
-        """Whether what was measured is the client's doing in part."""
-        return bool(self.bottleneck)
+    client_bottleneck: bool = Field(description="whether what was measured is in part its doing")
 
 
 Unknown = Literal[
@@ -82,3 +78,53 @@ class CostFinding(Record):
     requests: int = Field(description="sent")
     unsent: int = Field(description="of the plan, since too many failed or time was up")
     failed: int
+
+
+class ReplayTimes(Record):
+    """Of the answered requests, in seconds from the instant at which each was due."""
+
+    latency_mean: float
+    latency_p50: float
+    latency_p95: float | None = Field(description="null below 72 requests, as are all of its kind")
+    ttft_mean: float
+    ttft_p95: float | None
+    makespan: float = Field(description="from the first due instant to the last end")
+
+
+class ReplayErrors(Record):
+    """Simulated over measured, less one."""
+
+    latency_mean: float
+    latency_p50: float
+    latency_p95: float | None
+    ttft_mean: float
+    ttft_p95: float | None
+    makespan: float
+    each_p50: float = Field(
+        description="median over the requests of the error of each one's latency, without sign"
+    )
+
+
+class ReplayFigures(Record):
+    """A log's arrivals and lengths sent to an endpoint, against a simulation of what was sent."""
+
+    window: str = Field(description="which requests of the log were sent")
+    of_requests: int = Field(description="requests of the log")
+    rate_scale: float = Field(description="arrivals came so many times as fast as in the log")
+    length_scale: float = Field(description="lengths are those of the log times this")
+    requests: int = Field(description="sent")
+    unsent: int = Field(description="of the window, since too many failed or time was up")
+    answered: int = Field(description="what all times are of")
+    failed: int
+    cut_short: int = Field(description="answers of fewer tokens than asked for")
+    requests_per_s: float | None = Field(
+        description="as they were due; null where all were due at once"
+    )
+    prompts_known: bool = Field(description="whether the log tells prompt lengths")
+    prompt_tokens_off: float | None = Field(
+        description="prompt tokens sent over those of the window, less one; null where untold"
+    )
+    measured: ReplayTimes
+    simulated: ReplayTimes | None = Field(description="null where no cost is known")
+    errors: ReplayErrors | None
+    client: ClientReport

@@ -1,4 +1,4 @@
-"""Samples as rows of the file in which a probe keeps them, and which of them a cost is fitted to."""
+"""Samples as rows of the file in which a probe keeps them, and those that a cost is fitted to."""
 
 from __future__ import annotations
 

@@ -29,10 +29,16 @@ FAST = Baseline(ttft_s=0.024, latency_s=0.7, output_tokens=32, seconds_per_token
 
 
 def plan_of(
-    batching: Batching = "continuous", slots: int = 8, seed: int = 1, **how: Any
+    batching: Batching = "continuous",
+    slots: int = 8,
+    seed: int = 1,
+    *,
+    step_ms: float = 20.0,
+    **how: Any,
 ) -> CostPlan:
+    baseline = FAST.model_copy(update={"seconds_per_token": step_ms / 1000})
     return plan_cost(
-        batching=batching, slots=slots, baseline=FAST, rng=np.random.default_rng(seed), **how
+        batching=batching, slots=slots, baseline=baseline, rng=np.random.default_rng(seed), **how
     )
 
 

@@ -34,8 +34,8 @@ class ClientReport(Record):
     most_in_flight: int = Field(description="requests unanswered at once")
     held_back: int = Field(description="how often the next request had to wait for max_in_flight")
     bottleneck: list[str] = Field(
-        description="why the client was the bottleneck: dispatch_delay, loop_lag, max_in_flight; "
-        "empty where it was not"
+        description="why the client was the bottleneck: dispatch_delay, loop_lag, max_in_flight, "
+        "worker_lost; empty where it was not"
     )
     client_bottleneck: bool = Field(description="whether what was measured is in part its doing")
 

@@ -34,8 +34,10 @@ class Sent:
         samples: The requests that were sent, in the order of the plan.
         client: How well the client did.
         unsent: Requests of the plan that were not sent, since too many had failed or time was up.
+        start_uncertainty_s: By how much the clocks of several machines may differ in the samples.
     """
 
     samples: Sequence[Sample]
     client: ClientReport
     unsent: int = 0
+    start_uncertainty_s: float = 0.0

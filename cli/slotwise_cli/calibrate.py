@@ -29,8 +29,12 @@ def calibrate(
     ],
     slots: options.Slots = None,
     policy: Annotated[
-        Literal["continuous", "static"],
-        typer.Option("--policy", metavar="continuous|static", help="How the server batched."),
+        Literal["continuous", "static", "dynamic"],
+        typer.Option(
+            "--policy",
+            metavar="continuous|static|dynamic",
+            help="How the server batched; static: full batches, dynamic: of what waits.",
+        ),
     ] = "continuous",
     release: Annotated[
         Literal["batch", "own"] | None,
@@ -154,7 +158,7 @@ def calibrate(
 def _server(
     slots: int | None,
     replicas: int | None,
-    policy: Literal["continuous", "static"],
+    policy: Literal["continuous", "static", "dynamic"],
     release: Literal["batch", "own"] | None,
     pad: bool | None,
     prefill: Literal["mixed", "separate"] | None,
@@ -162,14 +166,14 @@ def _server(
     kv_tokens: int | None,
     block_tokens: int | None,
 ) -> Server:
-    from slotwise_sim import Continuous, Memory, Static
+    from slotwise_sim import Continuous, Dynamic, Memory, Static
     from slotwise_sim.replay import Server
 
     if slots is None:
         raise UsageError(
             "--slots is needed", hint="How many requests one server ran at once: max_num_seqs"
         )
-    if policy == "static":
+    if policy != "continuous":
         _no_effect(
             f"with --policy {policy}",
             prefill=prefill,
@@ -177,7 +181,9 @@ def _server(
             kv_tokens=kv_tokens,
             block_tokens=block_tokens,
         )
-        return Server(Static(release or "batch", pad is not False), slots, replicas or 1)
+        how = (release or "batch", pad is not False)
+        batches = Static(*how) if policy == "static" else Dynamic(0.0, *how)
+        return Server(batches, slots, replicas or 1)
     padding = {"no_pad" if pad is False else "pad": pad}
     _no_effect(f"with --policy {policy}", release=release, **padding)
     if kv_tokens is None:

@@ -22,16 +22,18 @@ from slotwise_workflows.probe.load.rows import EQUAL, has_cost_rows, rows_jsonl,
 from slotwise_workflows.probe.model import Baseline, Sample
 
 
+ALONE = Baseline(
+    ttft_s=0.024, latency_s=0.7, output_tokens=32, seconds_per_token=0.02, streams=True
+)
+
+
 @pytest.fixture(scope="module")
 def probed(bench: Any) -> list[Sample]:
     """Samples of a cost stage, and of a group test on a server twice as slow."""
-    baseline = Baseline(
-        ttft_s=0.024, latency_s=0.7, output_tokens=32, seconds_per_token=0.02, streams=True
-    )
     plan = plan_cost(
         batching="continuous",
         slots=4,
-        baseline=baseline,
+        baseline=ALONE,
         rng=np.random.default_rng(1),
         budget=Budget(seconds=1000),
     )
@@ -74,6 +76,25 @@ def test_calibrate_takes_what_it_is_told_to(probed: list[Sample], tmp_path: Path
     assert told.exit_code == 0, told.output
     found = json.loads((tmp_path / "calibration.json").read_text("utf-8"))
     assert found["terms"]["base_ms"]["value"] == pytest.approx(40, rel=0.01)
+
+
+def test_a_server_that_takes_what_waits_is_dynamic(bench: Any, tmp_path: Path) -> None:
+    """A live server does not wait for a full batch: as static, the run would be impossible."""
+    engine = bench.server.Engine(bench.server.Policy("static", 4, "own", 20.0, 1.0))
+    plan = plan_cost(batching="static", slots=4, baseline=ALONE, rng=np.random.default_rng(1))
+    seen = bench.run(
+        bench.endpoint(engine, bench.server.Job),
+        lambda client: run_cost(client, plan, np.random.default_rng(2)),
+    )
+    (tmp_path / "probe.jsonl").write_bytes(rows_jsonl(seen.samples))
+    how = ["--slots", "4", "--policy", "dynamic", "--release", "own"]
+    told = CliRunner().invoke(
+        app, ["calibrate", str(tmp_path), "--output-dir", str(tmp_path), *how]
+    )
+    assert told.exit_code == 0, told.output
+    found = read_calibration(tmp_path / "calibration.json")
+    assert (found.server.policy, found.server.max_delay_ms) == ("dynamic", 0.0)
+    assert found.cost.base_ms + 4 * found.cost.per_seq_ms == pytest.approx(24, rel=0.01)
 
 
 def test_the_calibration_of_a_probe_is_that_of_its_file(

@@ -21,7 +21,6 @@ from slotwise_workflows.probe.load.prompts import Scale
 from slotwise_workflows.probe.load.rows import EQUAL, has_cost_rows, rows_jsonl, traffic_of
 from slotwise_workflows.probe.model import Baseline, Sample
 
-
 ALONE = Baseline(
     ttft_s=0.024, latency_s=0.7, output_tokens=32, seconds_per_token=0.02, streams=True
 )

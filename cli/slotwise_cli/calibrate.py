@@ -29,8 +29,12 @@ def calibrate(
     ],
     slots: options.Slots = None,
     policy: Annotated[
-        Literal["continuous", "static"],
-        typer.Option("--policy", metavar="continuous|static", help="How the server batched."),
+        Literal["continuous", "static", "dynamic"],
+        typer.Option(
+            "--policy",
+            metavar="continuous|static|dynamic",
+            help="How the server batched; static: full batches, dynamic: of what waits.",
+        ),
     ] = "continuous",
     release: Annotated[
         Literal["batch", "own"] | None,
@@ -114,7 +118,7 @@ def calibrate(
     from slotwise_cli.reading import read_options
     from slotwise_workflows.calibrate.file import NAME, write_calibration
     from slotwise_workflows.calibrate.run import calibrate_run
-    from slotwise_workflows.calibrate.timings import timed_log
+    from slotwise_workflows.calibrate.timings import probe_rows, timed_log
     from slotwise_workflows.files import prepare_directory
     from slotwise_workflows.traffic import ReadOptions, read_traffic
 
@@ -124,6 +128,7 @@ def calibrate(
     )
     given = _given(fix or ())
     directory = prepare_directory(output_dir or Path())
+    log = timed_log(run)
     reading = read_options(
         ReadOptions(),
         format_=format_,
@@ -131,12 +136,12 @@ def calibrate(
         time_unit=time_unit,
         time_zone=time_zone,
         decimal=decimal,
-        where=where,
+        where=where or list(probe_rows(log)),
         segment=None,
         allow_truncated=allow_truncated,
     )
     with console.progress("reading") as advance:
-        traffic = read_traffic([timed_log(run)], reading, on_progress=advance)
+        traffic = read_traffic([log], reading, on_progress=advance)
     with console.progress("fitting") as advance:
         calibration = calibrate_run(traffic, server, given=given, on_progress=advance)
     output = write_calibration(calibration, directory / NAME)
@@ -153,7 +158,7 @@ def calibrate(
 def _server(
     slots: int | None,
     replicas: int | None,
-    policy: Literal["continuous", "static"],
+    policy: Literal["continuous", "static", "dynamic"],
     release: Literal["batch", "own"] | None,
     pad: bool | None,
     prefill: Literal["mixed", "separate"] | None,
@@ -161,14 +166,14 @@ def _server(
     kv_tokens: int | None,
     block_tokens: int | None,
 ) -> Server:
-    from slotwise_sim import Continuous, Memory, Static
+    from slotwise_sim import Continuous, Dynamic, Memory, Static
     from slotwise_sim.replay import Server
 
     if slots is None:
         raise UsageError(
             "--slots is needed", hint="How many requests one server ran at once: max_num_seqs"
         )
-    if policy == "static":
+    if policy != "continuous":
         _no_effect(
             f"with --policy {policy}",
             prefill=prefill,
@@ -176,7 +181,9 @@ def _server(
             kv_tokens=kv_tokens,
             block_tokens=block_tokens,
         )
-        return Server(Static(release or "batch", pad is not False), slots, replicas or 1)
+        how = (release or "batch", pad is not False)
+        batches = Static(*how) if policy == "static" else Dynamic(0.0, *how)
+        return Server(batches, slots, replicas or 1)
     padding = {"no_pad" if pad is False else "pad": pad}
     _no_effect(f"with --policy {policy}", release=release, **padding)
     if kv_tokens is None:

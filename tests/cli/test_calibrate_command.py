@@ -132,6 +132,11 @@ def test_the_cost_is_used_by_a_workload(cli: Cli, probed: Path, tmp_path: Path) 
         (("--slots", 1), 3, "contradicts what is told of the server"),
         (("--slots", 8, "--policy", "static", "--kv-tokens", 9), 2, "--kv-tokens has no effect"),
         (
+            ("--slots", 8, "--policy", "dynamic", "--kv-tokens", 9),
+            2,
+            "--kv-tokens has no effect with --policy dynamic",
+        ),
+        (
             ("--slots", 8, "--policy", "static", "--prefill", "mixed", "--block-tokens", 16),
             2,
             "--prefill and --block-tokens have no effect with --policy static",

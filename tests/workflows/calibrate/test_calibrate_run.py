@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from slotwise_sim import Continuous, Memory
+from slotwise_sim import Continuous, Dynamic, Memory
 from slotwise_sim.replay import Server
 from slotwise_workflows.calibrate import timings
 from slotwise_workflows.calibrate.file import CalibrationFile
@@ -223,6 +223,7 @@ def test_the_server_is_told_as_it_was_simulated(measured_log: Write) -> None:
     found = calibrate_run(read(measured_log()), server, given=QUICK)
     assert found.server.model_dump() == {
         "policy": "continuous",
+        "max_delay_ms": None,
         "release": None,
         "pad": None,
         "prefill": "mixed",
@@ -233,6 +234,13 @@ def test_the_server_is_told_as_it_was_simulated(measured_log: Write) -> None:
         "block_tokens": 32,
     }
     assert found.kv_tokens == 90_000
+
+
+def test_batches_that_start_short_are_told_as_dynamic(measured_log: Write) -> None:
+    server = Server(Dynamic(50.0, release="own"), 64)
+    found = calibrate_run(read(measured_log(server=server, gap_s=1.5)), server, given=QUICK)
+    told = found.server
+    assert (told.policy, told.max_delay_ms, told.release) == ("dynamic", 50.0, "own")
 
 
 def test_directories_of_runs(measured_log: Write, tmp_path: Path) -> None:

@@ -56,8 +56,9 @@ class FittedTerm(Record):
 class AssumedServer(Record):
     """How the measured server was simulated."""
 
-    policy: Literal["continuous", "static"]
-    release: Literal["batch", "own"] | None = Field(description="of a static one, as is pad")
+    policy: Literal["continuous", "static", "dynamic"]
+    max_delay_ms: float | None = Field(None, description="of a dynamic one")
+    release: Literal["batch", "own"] | None = Field(description="of either but continuous, as pad")
     pad: bool | None
     prefill: Literal["mixed", "separate"] | None = Field(
         description="of a continuous one, as are all below replicas"

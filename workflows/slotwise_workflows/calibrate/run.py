@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from slotwise_sim.calibration import Calibration, HoldOut
 from slotwise_sim.fitting import ContradictionError, TooFewError, UnidentifiableError
 from slotwise_sim.memory import NeverFitsError
-from slotwise_sim.policies import Continuous
+from slotwise_sim.policies import Continuous, Dynamic, Policy
 from slotwise_sim.replay import Errors, Server
 from slotwise_workflows.calibrate.file import (
     AssumedServer,
@@ -167,7 +167,8 @@ def _check(given: Mapping[str, float]) -> str:
 def _assumed(server: Server) -> AssumedServer:
     policy, memory = server.policy, server.memory
     return AssumedServer(
-        policy="continuous" if isinstance(policy, Continuous) else "static",
+        policy=_policy_name(policy),
+        max_delay_ms=policy.max_delay_ms if isinstance(policy, Dynamic) else None,
         release=None if isinstance(policy, Continuous) else policy.release,
         pad=None if isinstance(policy, Continuous) else policy.pad,
         prefill=policy.prefill if isinstance(policy, Continuous) else None,
@@ -177,6 +178,12 @@ def _assumed(server: Server) -> AssumedServer:
         kv_tokens=memory.kv_tokens if memory else None,
         block_tokens=memory.block_tokens if memory else None,
     )
+
+
+def _policy_name(policy: Policy) -> Literal["continuous", "static", "dynamic"]:
+    if isinstance(policy, Continuous):
+        return "continuous"
+    return "dynamic" if isinstance(policy, Dynamic) else "static"
 
 
 def _model(traffic: Traffic) -> str | None:

@@ -11,6 +11,7 @@ import polars as pl
 from slotwise_sim.observed import Measured
 from slotwise_workflows.errors import InputError
 from slotwise_workflows.probe.files import REQUESTS
+from slotwise_workflows.probe.load.rows import COST_ROWS, has_cost_rows
 from slotwise_workflows.run_directory import TRAFFIC
 from slotwise_workflows.traffic import Traffic
 
@@ -57,6 +58,15 @@ def timed_log(run: str) -> str:
         why=f"neither {REQUESTS} nor {TRAFFIC} is in it",
         hint="Give a log file, or a directory that `slotwise probe` or `slotwise diagnose` wrote",
     )
+
+
+def probe_rows(log: str) -> tuple[str, ...]:
+    """Conditions for the rows of a log that are fitted to, unless the user names others.
+
+    Of a probe with a cost stage its rows alone, without those of equal prompts; of any other log
+    all.
+    """
+    return COST_ROWS if has_cost_rows(Path(log)) else ()
 
 
 def timings_of(traffic: Traffic) -> Timings:

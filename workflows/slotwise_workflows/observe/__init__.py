@@ -1,0 +1,1 @@
+"""How the server behind a log filled its slots, by the log's own times."""

@@ -12,13 +12,16 @@ from slotwise_workflows.observe.starts import MOST_SERVERS, Counts
 
 # Shares, as beta distributions: of what is forbidden and yet seen, since stamps and rows are never
 # all right (mean 2 %); of what happens nearly always; of what mostly happens; of anything.
-FORBIDDEN, ALWAYS, MOSTLY, ANY = (1.0, 49.0), (4.0, 1.0), (2.0, 1.0), (1.0, 1.0)
+FORBIDDEN, SELDOM, ANY = (1.0, 49.0), (1.0, 4.0), (1.0, 1.0)
+MOSTLY, ALWAYS, MOSTLY_HELD = (2.0, 1.0), (9.0, 1.0), (49.0, 1.0)
 # Neighbours in a log are not independent: however long it is, it counts as so many.
 COUNTED = 200
 # By chance, but chance is not known exactly: as after so many seen.
 AS_AFTER = 20.0
 # How far from nothing the slowing by others is expected to lie, in standard errors.
 PACE_SPREAD = 3.0
+# Neighbours share more than a regression knows of: its errors are taken to be so many times larger.
+PACE_ERRORS = 3.0
 
 KINDS = ("serial", "static", "dynamic", "continuous", "several")
 
@@ -32,22 +35,40 @@ def likelihoods(found: Counts, pace: float, replicas: int | None) -> Mapping[str
         replicas: How many servers there are; None is unknown: then several servers of any other
             kind than continuous stand beside the others.
     """
-    single = _servers(found, {1: 1.0} if replicas is None else dict.fromkeys(range(1, replicas + 1), 1.0))
-    many = {r: 1.0 / r for r in range(max(2, (replicas or 1) + 1), MOST_SERVERS + 2)}
-    tied, untied = _tied(found)
-    released = float(np.logaddexp(tied, untied)) - math.log(2)
-    apart = _of(found.beside, found.waited, FORBIDDEN if (replicas or 1) == 1 else MOSTLY)
-    beside = _of(found.beside, found.waited, MOSTLY)
-    always_full, by_delay = (_of(found.short, found.short + found.filled, b) for b in ((1.0, 19.0), ANY))
-    several = _servers(found, {r: w for r, w in many.items() if r <= MOST_SERVERS})
-    tried = int(found.joined[0]) + found.held
-    never, rarely = (_of(found.held, tried, b) for b in ((49.0, 1.0), (1.0, 4.0)))
+    alone = (replicas or 1) == 1
+    fewest = range(1, (replicas or 1) + 1)
+    engines = _servers(found, dict.fromkeys(fewest, 1.0))
+    more = {r: 1.0 / r for r in range(len(fewest) + 1, MOST_SERVERS + 2)}
+    held = [
+        _of(found.held, int(found.joined[0]) + found.held, share)
+        for share in (MOSTLY_HELD, ANY, SELDOM)
+    ]
+    together = _of(found.beside, found.waited, MOSTLY) + _of(found.paced, found.queued, SELDOM)
+    one_by_one = _of(found.beside, found.waited, FORBIDDEN) + _of(found.paced, found.queued, ALWAYS)
+    by_batch, by_chance = _tied(found)
+    released = _either(by_batch, by_chance)
+    full, by_delay = _full(found)
     logs = {
-        "serial": single + never + apart + untied + by_delay,
-        "static": single + never + beside + released + always_full,
-        "dynamic": single + never + beside + released + by_delay,
-        "continuous": _servers(found, many) + rarely + _of_pace(pace) + beside + untied + by_delay,
-        "several": -math.inf if replicas else several + _of(found.held, tried, ANY) + beside + released + by_delay,
+        "serial": engines
+        + held[0 if alone else 1]
+        + (one_by_one if alone else together)
+        + by_chance
+        + by_delay,
+        "static": engines + held[0 if alone else 1] + together + released + full,
+        "dynamic": engines + held[0 if alone else 1] + together + released + by_delay,
+        "continuous": _servers(found, more)
+        + _of_pace(pace / PACE_ERRORS)
+        + held[2]
+        + together
+        + by_chance
+        + by_delay,
+        "several": -math.inf
+        if replicas
+        else _servers(found, {r: w for r, w in more.items() if r <= MOST_SERVERS})
+        + held[1]
+        + together
+        + released
+        + by_delay,
     }
     top = max(logs.values())
     weights = {kind: math.exp(value - top) for kind, value in logs.items()}
@@ -64,15 +85,30 @@ def _servers(found: Counts, prior: Mapping[int, float]) -> float:
     total = sum(prior.values())
     found_logs = []
     for most, weight in prior.items():
-        passed = [_of(trials[r], trials[r - 1], ANY) if r > 1 else _perhaps(*trials[1::-1]) for r in range(1, most)]
+        passed = [_perhaps(trials[r], trials[r - 1]) for r in range(1, most)]
         stopped = 0.0 if most > MOST_SERVERS else _of(trials[most], trials[most - 1], FORBIDDEN)
         found_logs.append(math.log(weight / total) + sum(passed) + stopped)
     return float(np.logaddexp.reduce(found_logs))
 
 
 def _perhaps(seen: int, trials: int) -> float:
-    """A server that lets requests in can be too full to: few joins speak for nothing."""
-    return float(np.logaddexp(_of(seen, trials, ANY), _of(seen, trials, FORBIDDEN))) - math.log(2)
+    """A server that lets requests in can be too full to, or too empty: few speak for nothing."""
+    return _either(_of(seen, trials, ANY), _of(seen, trials, FORBIDDEN))
+
+
+def _either(*logs: float) -> float:
+    return float(np.logaddexp(*logs)) - math.log(2)
+
+
+def _full(found: Counts) -> tuple[float, float]:
+    """Log likelihood of the batches' sizes, of a server that waits for full ones and of any other.
+
+    Under a heavy load all are full whoever forms them, so full ones tell only where they were
+    waited for, and short ones (of rows that are missing) only where they are many.
+    """
+    few, any_share = _of(found.short, found.batches, SELDOM), _of(found.short, found.batches, ANY)
+    waits, starts = (_of(found.filled, found.idled, share) for share in (ALWAYS, ANY))
+    return few + waits, _either(few, any_share) + starts
 
 
 def _tied(found: Counts) -> tuple[float, float]:

@@ -13,52 +13,45 @@ from slotwise_workflows.observe.timed import Timed
 FEWEST_TOKENS = 8
 FEWEST_REQUESTS = 40
 STRETCHES = 8
+# A request started alone where no other did within so many tolerances.
+ALONE = 2
 # Less than this between quiet and busy may be the network's doing.
-LEAST_SLOWING = 0.05
+LEAST_SLOWING = 0.1
 
 
 def shared_pace(requests: Timed) -> float:
     """How many standard errors beyond nothing others slow a request down; 0 where untold.
 
-    The logarithm of a request's time per token is regressed on how many requests of other batches
-    ran beside it (on average over its own time), on how many of its own batch did, and on the
-    logarithm of its length; within stretches of time, so that a slow hour does not count. Batches
-    are what started within the tolerance. Engines apart slow nobody else down, whatever batches
-    they form. The error is that of clusters, the batches (Liang and Zeger, 1986).
+    Of requests that started alone, the logarithm of the time per token is regressed on how many
+    others ran beside (on average over their own time) and on the logarithm of the length; within
+    stretches of time, so that a slow hour does not count. A batch of one has its engine to itself,
+    so engines apart, whatever batches they form, let nobody slow it down. The error allows for
+    residuals of unlike size (HC1: MacKinnon and White, 1985).
     """
     if not requests.streamed:
         return 0.0
-    found = [_columns(*block) for block in blocks(requests)]
-    columns = np.concatenate([own for own, _ in found])
+    columns = np.concatenate([_columns(*block) for block in blocks(requests)])
     if len(columns) < FEWEST_REQUESTS:
         return 0.0
-    sizes = [int(batch[-1]) + 1 if len(batch) else 0 for _, batch in found]
-    offsets = np.append(0, np.cumsum(sizes)[:-1])
-    batch = np.concatenate([b + o for (_, b), o in zip(found, offsets, strict=True)])
     stretch = np.arange(len(columns)) * STRETCHES // len(columns)
-    return _score(columns, batch, stretch)
+    return _score(columns, stretch)
 
 
-def _columns(block: Timed, warm: int) -> tuple[Floats, Ints]:
-    """Log pace, others beside, own beside, log tokens; and the batch of each, ascending."""
-    first, end, tolerance = block.latest, block.end, block.tolerance
+def _columns(block: Timed, warm: int) -> Floats:
+    """Log pace, others beside and log tokens of the requests that started alone."""
+    first, end = block.latest, block.end
     span = end - first
-    usable = (block.tokens >= FEWEST_TOKENS) & (span > 3 * tolerance)
+    away = np.diff(first, prepend=-np.inf, append=np.inf) > ALONE * block.tolerance
+    usable = away[1:] & away[:-1] & (block.tokens >= FEWEST_TOKENS) & (span > 10 * block.tolerance)
     usable[:warm] = False
     rows = np.flatnonzero(usable)
-    if not len(rows):
-        return np.empty((0, 4)), np.empty(0, dtype=np.int64)
     common = np.minimum(end[rows, None], end) - np.maximum(first[rows, None], first)
-    common = np.maximum(common, 0) / span[rows, None]
-    own = np.abs(first[rows, None] - first) <= tolerance
-    beside, mates = (common * ~own).sum(axis=1), (common * own).sum(axis=1)
+    beside = np.maximum(common, 0).sum(axis=1) / span[rows] - 1
     pace = np.log(span[rows] / (block.tokens[rows] - 1))
-    columns = np.column_stack([pace, beside, mates, np.log(block.tokens[rows])])
-    batch = np.cumsum(np.append(False, np.diff(first[rows]) > tolerance))
-    return columns, batch
+    return np.column_stack([pace, beside, np.log(block.tokens[rows])])
 
 
-def _score(columns: Floats, batch: Ints, stretch: Ints) -> float:
+def _score(columns: Floats, stretch: Ints) -> float:
     counts = np.bincount(stretch)
     means = np.column_stack([np.bincount(stretch, column) / counts for column in columns.T])
     within = columns - means[stretch]
@@ -68,9 +61,7 @@ def _score(columns: Floats, batch: Ints, stretch: Ints) -> float:
     low, high = np.percentile(columns[:, 1], (5, 95))
     if slopes[0] * (high - low) < LEAST_SLOWING:
         return 0.0
-    residual = pace - others @ slopes
-    scores = np.column_stack([np.bincount(batch, column) for column in (others.T * residual)])
-    clusters = int(batch[-1]) + 1
-    error = math.sqrt(float((gram @ (scores.T @ scores) @ gram)[0, 0]))
-    small = math.sqrt(max(clusters - 4 - STRETCHES, 1) / clusters)
-    return float(slopes[0] * small / max(error, 1e-12))
+    scores = others * (pace - others @ slopes)[:, None]
+    free = max(len(columns) - len(counts) - others.shape[1], 1)
+    variance = (gram @ (scores.T @ scores) @ gram)[0, 0] * len(columns) / free
+    return float(slopes[0] / max(math.sqrt(variance), 1e-12))

@@ -29,12 +29,17 @@ class Counts:
             (MOST_SERVERS + 1,): at least 1, at least 2, ...
         held: Starts that waited for all that ran, though there was room.
         beside: Of `waited`, those that ran beside the one before.
-        waited: Requests that were waiting when the one before them started.
+        waited: Requests that were waiting when the one before them started; 0 without first tokens.
+        paced: Of `queued`, those that ended after the one before by their own tokens' time.
+        queued: Requests of unusual length that were waiting when the one before the one before them
+            ended; 0 with first tokens.
         tied: Of `apart`, ends that came within the tolerance of the one before.
         apart: Consecutive ends of answers that differ in their own time.
         expected: How many of those chance ties.
-        short: Batches that started short.
-        filled: Full batches that had waited, on an idle server, until they were full.
+        short: Of `batches`, those that started with well fewer than most had.
+        batches: Batches; 0 without first tokens.
+        filled: Of `idled`, the full ones.
+        idled: Batches that waited on an idle server.
     """
 
     met: int
@@ -42,11 +47,15 @@ class Counts:
     held: int
     beside: int
     waited: int
+    paced: int
+    queued: int
     tied: int
     apart: int
     expected: float
     short: int
+    batches: int
     filled: int
+    idled: int
 
 
 def counts(requests: Timed) -> Counts:
@@ -71,13 +80,18 @@ def _block(block: Timed, warm: int) -> Counts:
     batches = _batches(joins, block)[warm:]
     at_least = np.array([(batches >= r).sum() for r in range(1, MOST_SERVERS + 2)])
     held = (_held if block.streamed else _held_by_ends)(block, joins.any(axis=0))[warm:]
-    beside, waited = _beside(block)
-    tied, apart, expected = _ties(block)
-    short, filled = _full_or_short(block) if block.streamed else (0, 0)
     ended = np.searchsorted(np.sort(block.end), block.arrival)
     came = np.searchsorted(np.sort(block.arrival), block.arrival)
     met = int((came > ended)[warm:].sum())
-    return Counts(max(met, int(at_least[0])), at_least, int(held.sum()), beside, waited, tied, apart, expected, short, filled)
+    return Counts(
+        max(met, int(at_least[0])),
+        at_least,
+        int(held.sum()),
+        *_beside(block),
+        *_paced(block),
+        *_ties(block),
+        *_full_or_short(block),
+    )
 
 
 def began_before(block: Timed) -> Bools:
@@ -143,16 +157,37 @@ def _most_at_once(block: Timed) -> int:
 
 def _beside(block: Timed) -> tuple[int, int]:
     """Of the requests that waited when the one before started, how many ran beside it."""
-    if block.streamed:
-        waited = block.arrival[1:] + block.tolerance < block.earliest[:-1]
-        beside = block.latest[1:] + block.tolerance < block.end[:-1]
-        return int((waited & beside).sum()), int(waited.sum())
-    order = np.lexsort((block.arrival, block.end))
-    arrival, latest, end = block.arrival[order], block.latest[order], block.end[order]
-    before = end[:-2] - block.tolerance
-    waited = (arrival[1:-1] < before) & (arrival[2:] < before)
-    beside = latest[2:] + block.tolerance < end[1:-1]
+    if not block.streamed:
+        return 0, 0
+    tolerance = block.tolerance
+    long = block.end - block.latest > 3 * tolerance
+    waited = (block.arrival[1:] + tolerance < block.earliest[:-1]) & long[1:] & long[:-1]
+    beside = block.latest[1:] + tolerance < block.end[:-1]
     return int((waited & beside).sum()), int(waited.sum())
+
+
+def _paced(block: Timed) -> tuple[int, int]:
+    """Of queued requests, by the order of ends, those that took their own time after the one before.
+
+    One server that takes one request at a time leaves a gap of each request's own time. Where the
+    log does not show the pace, that of the gaps is taken, and lengths near the usual one, for which
+    even gaps would do, tell nothing.
+    """
+    if block.streamed:
+        return 0, 0
+    order = np.lexsort((block.arrival, block.end))
+    arrival, end, tokens = block.arrival[order], block.end[order], block.tokens[order]
+    before = end[:-2] - block.tolerance
+    gap, tokens = np.diff(end)[1:], tokens[2:]
+    queued = (arrival[1:-1] < before) & (arrival[2:] < before)
+    pace = block.pace
+    if not pace and queued.any():
+        pace = float(np.median((gap / tokens)[queued]))
+        queued &= np.abs(np.log(tokens / np.median(tokens))) > 0.25
+    own = pace * tokens
+    queued &= own > 10 * block.tolerance
+    paced = np.abs(gap - own) <= block.tolerance + 0.05 * own
+    return int((queued & paced).sum()), int(queued.sum())
 
 
 def _ties(block: Timed) -> tuple[int, int, float]:
@@ -175,19 +210,23 @@ def _ties(block: Timed) -> tuple[int, int, float]:
     return int((unlike & tied).sum()), int(unlike.sum()), float(chance[unlike].sum())
 
 
-def _full_or_short(block: Timed) -> tuple[int, int]:
-    """Batches that started short, and full ones that waited on an idle server until they were full.
+def _full_or_short(block: Timed) -> tuple[int, int, int, int]:
+    """Short batches of all, and full ones of those that waited on an idle server.
 
-    A batch is what begins within the tolerance of its first.
+    A batch is what begins within the tolerance of its first. The first and the last of a block are
+    not counted.
     """
+    if not block.streamed:
+        return 0, 0, 0, 0
     opener = _openers(block.latest, block.tolerance)
     sizes = np.diff(np.append(opener, len(block)))
-    full = sizes >= 0.75 * sizes.max()
+    full = sizes >= 0.75 * np.percentile(sizes, 90)
     begun = block.latest[opener]
     oldest = np.minimum.reduceat(block.arrival, opener)
     idle_from = np.append(-np.inf, np.maximum.accumulate(block.end)[opener[1:] - 1])
     waited = begun - np.maximum(idle_from, oldest) > 3 * block.tolerance
-    return int((~full)[1:-1].sum()), int((full & waited)[1:-1].sum())
+    full, waited = full[1:-1], waited[1:-1]
+    return int((~full).sum()), len(full), int((full & waited).sum()), int(waited.sum())
 
 
 def _openers(start: Floats, tolerance: float) -> Ints:

@@ -20,7 +20,7 @@ RELATIVE = 0.02
 PACE_MARGIN = 0.7
 FEWEST_TOKENS = 8
 NEARLY_EMPTY = 2
-FEWEST_EMPTY = 10
+FEWEST_EMPTY = 3
 MOSTLY_TIMED = 0.9
 FEWEST = 72
 # No server decodes faster: such an answer was held back and came at once.
@@ -96,15 +96,16 @@ def timed(traffic: Traffic) -> Timed | Untimed:
     end = arrival + latency
     streamed = _streamed(ttft, latency, tokens)
     latest = arrival + np.where(ttft <= latency, ttft, latency) if streamed else None
-    pace = _pace(latency if latest is None else end - latest, tokens, streamed=streamed)
-    if latest is None:
-        fastest = PACE_MARGIN * _fastest(arrival, end, tokens)
-        latest = np.maximum(arrival, end - fastest * tokens)
-        earliest = arrival
+    if streamed:
+        latest = arrival + np.where(ttft <= latency, ttft, latency)
+        earliest, pace = _let_in(arrival, latest, end), _pace(end - latest, tokens)
+        service = end - latest
     else:
-        earliest = _let_in(arrival, latest, end)
+        pace = _fastest(arrival, end, tokens)
+        latest = np.maximum(arrival, end - PACE_MARGIN * pace * tokens)
+        earliest, service = arrival, pace * tokens
     resolution = max(_resolution_s(arrival_ns / 1e9), _resolution_s(latency))
-    tolerance = max(SCATTER_S + 2 * resolution, RELATIVE * float(np.median(latency)))
+    tolerance = max(SCATTER_S + 2 * resolution, RELATIVE * float(np.median(service)))
     order = np.lexsort((arrival, latest))
     return Timed(
         arrival=arrival[order],
@@ -126,24 +127,26 @@ def _streamed(ttft: Floats, latency: Floats, tokens: Ints) -> bool:
     return bool(long.any() and told[long].mean() >= MOSTLY_TIMED)
 
 
-def _pace(service: Floats, tokens: Ints, *, streamed: bool) -> float:
+def _pace(service: Floats, tokens: Ints) -> float:
     """Seconds a token takes, by the long answers that were served fastest."""
-    steps = np.maximum(tokens - 1 if streamed else tokens, 1)
     long = tokens >= max(2, float(np.median(tokens)))
-    if not long.any():
-        return 0.0
-    return float(np.percentile((service / steps)[long], 2))
+    return (
+        float(np.percentile((service / np.maximum(tokens - 1, 1))[long], 2)) if long.any() else 0.0
+    )
 
 
 def _fastest(arrival: Floats, end: Floats, tokens: Ints) -> float:
     """Seconds a token takes at least; 0 where all waited, so that no answer shows it.
 
     A batch that waits until it is full hides its pace from those that it waits for, not from the
-    last: all answers count, if the log shows the server nearly empty at all.
+    last: all answers count, if the log shows the server nearly empty at all. At its beginning it
+    does not: who came before is not in it.
     """
-    there = np.arange(len(end)) - np.searchsorted(np.sort(end), np.sort(arrival), side="right")
+    came = np.sort(arrival)
+    there = np.arange(len(end)) - np.searchsorted(np.sort(end), came, side="right")
+    known = came > came[0] + (end - arrival).max()
     long = tokens >= FEWEST_TOKENS
-    if int((there <= NEARLY_EMPTY).sum()) < FEWEST_EMPTY or not long.any():
+    if int((known & (there <= NEARLY_EMPTY)).sum()) < FEWEST_EMPTY or not long.any():
         return 0.0
     return float(((end - arrival) / tokens)[long].min())
 

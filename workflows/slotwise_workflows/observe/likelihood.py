@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 from scipy.special import betaln, gammaln
 
+from slotwise_workflows.observe.sharing import BY_CHANCE, Shared
 from slotwise_workflows.observe.starts import MOST_SERVERS, Counts
 
 # Shares, as beta distributions: of what is forbidden and yet seen, since stamps and rows are never
@@ -19,61 +20,71 @@ COUNTED = 200
 # By chance, but chance is not known exactly: as after so many seen.
 AS_AFTER = 20.0
 # How far from nothing the slowing by others is expected to lie, in standard errors.
-PACE_SPREAD = 3.0
+SLOWING_SPREAD = 3.0
 # Neighbours share more than a regression knows of: its errors are taken to be so many times larger.
-PACE_ERRORS = 3.0
+SLOWING_ERRORS = 3.0
 
 KINDS = ("serial", "static", "dynamic", "continuous", "several")
 
 
-def likelihoods(found: Counts, pace: float, replicas: int | None) -> Mapping[str, float]:
+def likelihoods(found: Counts, shared: Shared, replicas: int | None) -> Mapping[str, float]:
     """The share of each way of serving in what explains a log; they sum to one.
 
     Args:
         found: What was counted.
-        pace: By how many standard errors others slow a request down.
+        shared: What tells one engine from several.
         replicas: How many servers there are; None is unknown: then several servers of any other
             kind than continuous stand beside the others.
     """
-    alone = (replicas or 1) == 1
-    fewest = range(1, (replicas or 1) + 1)
-    engines = _servers(found, dict.fromkeys(fewest, 1.0))
-    more = {r: 1.0 / r for r in range(len(fewest) + 1, MOST_SERVERS + 2)}
-    held = [
-        _of(found.held, int(found.joined[0]) + found.held, share)
-        for share in (MOSTLY_HELD, ANY, SELDOM)
-    ]
+    alone, known = replicas in {None, 1}, replicas or 1
+    more = {r: 1.0 / r for r in range(known + 1, MOST_SERVERS + 2)}
+    held = _held(found)
     together = _of(found.beside, found.waited, MOSTLY) + _of(found.paced, found.queued, SELDOM)
     one_by_one = _of(found.beside, found.waited, FORBIDDEN) + _of(found.paced, found.queued, ALWAYS)
-    by_batch, by_chance = _tied(found)
-    released = _either(by_batch, by_chance)
-    full, by_delay = _full(found)
+    answered, untied = _tied(found)
+    full, any_size = _full(found)
+    one, apart = _one_engine(shared)
+    batches = (
+        _servers(found, dict.fromkeys(range(1, known + 1), 1.0))
+        + held["alone" if alone else "some"]
+    )
+    few = {servers: weight for servers, weight in more.items() if servers <= MOST_SERVERS}
     logs = {
-        "serial": engines
-        + held[0 if alone else 1]
-        + (one_by_one if alone else together)
-        + by_chance
-        + by_delay,
-        "static": engines + held[0 if alone else 1] + together + released + full,
-        "dynamic": engines + held[0 if alone else 1] + together + released + by_delay,
-        "continuous": _servers(found, more)
-        + _of_pace(pace / PACE_ERRORS)
-        + held[2]
-        + together
-        + by_chance
-        + by_delay,
-        "several": -math.inf
-        if replicas
-        else _servers(found, {r: w for r, w in more.items() if r <= MOST_SERVERS})
-        + held[1]
-        + together
-        + released
-        + by_delay,
+        "serial": batches + (one_by_one if alone else together) + untied + any_size + apart,
+        "static": batches + together + answered + full + apart,
+        "dynamic": batches + together + answered + any_size + apart,
+        "continuous": _servers(found, more) + held["never"] + together + untied + any_size + one,
     }
+    if replicas is None:
+        logs["several"] = (
+            _servers(found, few) + held["some"] + together + answered + any_size + apart
+        )
     top = max(logs.values())
-    weights = {kind: math.exp(value - top) for kind, value in logs.items()}
+    weights = {kind: math.exp(logs[kind] - top) if kind in logs else 0.0 for kind in KINDS}
     total = sum(weights.values())
     return {kind: weight / total for kind, weight in weights.items()}
+
+
+def _held(found: Counts) -> Mapping[str, float]:
+    """Log likelihood of the starts that waited for all that ran, of those that did or joined.
+
+    Alone, a server that lets nobody in holds all back; beside others some; a server that lets
+    requests in hardly any.
+    """
+    tried = int(found.joined[0]) + found.held
+    alone, some, never = (_of(found.held, tried, share) for share in (MOSTLY_HELD, ANY, SELDOM))
+    return {"alone": alone, "some": _either(some, never), "never": never}
+
+
+def _one_engine(shared: Shared) -> tuple[float, float]:
+    """Log likelihood of what requests share that started apart: of one engine, and of several.
+
+    Never in favour of several: a network hides what happens at once, and an engine whose batch
+    costs nothing slows nobody down.
+    """
+    by_chance = _of(shared.at_once, shared.within, _as_after(BY_CHANCE))
+    at_once = _either(_of(shared.at_once, shared.within, MOSTLY), by_chance)
+    return at_once + _of_slowing(shared.slowing / SLOWING_ERRORS), by_chance
 
 
 def _servers(found: Counts, prior: Mapping[int, float]) -> float:
@@ -112,22 +123,27 @@ def _full(found: Counts) -> tuple[float, float]:
 
 
 def _tied(found: Counts) -> tuple[float, float]:
-    """Log likelihood of the ends that fall together, of batches answered together and by chance."""
+    """Log likelihood of the ends that fall together: of batches, answered together or one by one,
+    and by chance."""
     if not found.apart:
         return 0.0, 0.0
     chance = found.expected / found.apart
     if chance > 0.5:
         return 0.0, 0.0
-    by_chance = (AS_AFTER * chance + 0.5, AS_AFTER * (1 - chance) + 0.5)
-    return _of(found.tied, found.apart, MOSTLY), _of(found.tied, found.apart, by_chance)
+    by_chance = _of(found.tied, found.apart, _as_after(chance))
+    return _either(_of(found.tied, found.apart, MOSTLY), by_chance), by_chance
 
 
-def _of_pace(score: float) -> float:
+def _as_after(chance: float) -> tuple[float, float]:
+    return AS_AFTER * chance + 0.5, AS_AFTER * (1 - chance) + 0.5
+
+
+def _of_slowing(score: float) -> float:
     """Log Bayes factor of a score that is normal with a spread, over one that is standard normal.
 
     Never below 0: an engine whose batch costs nothing shows no slowing.
     """
-    spread2 = PACE_SPREAD**2
+    spread2 = SLOWING_SPREAD**2
     factor = (score**2 * spread2 / (1 + spread2) - math.log(1 + spread2)) / 2
     return max(0.0, factor) if score > 0 else 0.0
 

@@ -21,6 +21,7 @@ PACE_MARGIN = 0.7
 FEWEST_TOKENS = 8
 NEARLY_EMPTY = 2
 FEWEST_EMPTY = 3
+FEWEST_INSTANTS = 20
 MOSTLY_TIMED = 0.9
 FEWEST = 72
 # No server decodes faster: such an answer was held back and came at once.
@@ -43,6 +44,7 @@ class Timed:
         streamed: Whether the log tells first tokens.
         pace: Seconds a token takes, at the fast end of what the log shows.
         tolerance: Seconds within which two instants are taken for one.
+        resolution: Seconds between two ticks of the log's coarsest clock; 0 where it shows none.
         missing: Share of the log's requests without these times.
     """
 
@@ -54,6 +56,7 @@ class Timed:
     streamed: bool
     pace: float
     tolerance: float
+    resolution: float
     missing: float
 
     def __len__(self) -> int:
@@ -70,6 +73,7 @@ class Timed:
             self.streamed,
             self.pace,
             self.tolerance,
+            self.resolution,
             self.missing,
         )
 
@@ -116,6 +120,7 @@ def timed(traffic: Traffic) -> Timed | Untimed:
         streamed=streamed,
         pace=pace,
         tolerance=tolerance,
+        resolution=resolution,
         missing=1 - kept.height / table.height,
     )
 
@@ -164,7 +169,12 @@ def _let_in(arrival: Floats, first: Floats, end: Floats) -> Floats:
 
 
 def _resolution_s(stamps: Floats) -> float:
-    """The coarsest of 1 s, 0.1 s, ..., 1 us whose multiples nearly all stamps are; else 0."""
+    """The coarsest of 1 s, 0.1 s, ..., 1 us whose multiples nearly all stamps are; else 0.
+
+    A handful of instants, at which clients sent many requests at once, show no resolution.
+    """
+    if len(np.unique(stamps)) < FEWEST_INSTANTS:
+        return 0.0
     for digits in range(7):
         scaled = stamps * 10.0**digits
         off = np.abs(scaled - np.rint(scaled)) > 1e-6 * np.maximum(1.0, np.abs(scaled) * 1e-6)

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 import numpy as np
 from scipy.special import betaln, gammaln
 
+from slotwise_workflows.observe.ends import Ends
 from slotwise_workflows.observe.sharing import BY_CHANCE, Shared
-from slotwise_workflows.observe.starts import MOST_SERVERS, Counts
+from slotwise_workflows.observe.starts import MOST_SERVERS, Starts
 
 # Shares, as beta distributions: of what is forbidden and yet seen, since stamps and rows are never
 # all right (mean 2 %); of what happens nearly always; of what mostly happens; of anything.
@@ -27,25 +28,28 @@ SLOWING_ERRORS = 3.0
 KINDS = ("serial", "static", "dynamic", "continuous", "several")
 
 
-def likelihoods(found: Counts, shared: Shared, replicas: int | None) -> Mapping[str, float]:
+def likelihoods(
+    starts: Starts, ends: Ends, shared: Shared, replicas: int | None
+) -> Mapping[str, float]:
     """The share of each way of serving in what explains a log; they sum to one.
 
     Args:
-        found: What was counted.
+        starts: What the starts show.
+        ends: What the ends show.
         shared: What tells one engine from several.
         replicas: How many servers there are; None is unknown: then several servers of any other
             kind than continuous stand beside the others.
     """
     alone, known = replicas in {None, 1}, replicas or 1
     more = {r: 1.0 / r for r in range(known + 1, MOST_SERVERS + 2)}
-    held = _held(found)
-    together = _of(found.beside, found.waited, MOSTLY) + _of(found.paced, found.queued, SELDOM)
-    one_by_one = _of(found.beside, found.waited, FORBIDDEN) + _of(found.paced, found.queued, ALWAYS)
-    answered, untied = _tied(found)
-    full, any_size = _full(found)
+    held = _held(starts)
+    together = _of(starts.beside, starts.waited, MOSTLY) + _of(ends.paced, ends.queued, SELDOM)
+    one_by_one = _of(starts.beside, starts.waited, FORBIDDEN) + _of(ends.paced, ends.queued, ALWAYS)
+    answered, untied = _tied(ends)
+    full, any_size = _full(starts)
     one, apart = _one_engine(shared)
     batches = (
-        _servers(found, dict.fromkeys(range(1, known + 1), 1.0))
+        _servers(starts, dict.fromkeys(range(1, known + 1), 1.0))
         + held["alone" if alone else "some"]
     )
     few = {servers: weight for servers, weight in more.items() if servers <= MOST_SERVERS}
@@ -53,11 +57,11 @@ def likelihoods(found: Counts, shared: Shared, replicas: int | None) -> Mapping[
         "serial": batches + (one_by_one if alone else together) + untied + any_size + apart,
         "static": batches + together + answered + full + apart,
         "dynamic": batches + together + answered + any_size + apart,
-        "continuous": _servers(found, more) + held["never"] + together + untied + any_size + one,
+        "continuous": _servers(starts, more) + held["never"] + together + untied + any_size + one,
     }
     if replicas is None:
         logs["several"] = (
-            _servers(found, few) + held["some"] + together + answered + any_size + apart
+            _servers(starts, few) + held["some"] + together + answered + any_size + apart
         )
     top = max(logs.values())
     weights = {kind: math.exp(logs[kind] - top) if kind in logs else 0.0 for kind in KINDS}
@@ -65,14 +69,14 @@ def likelihoods(found: Counts, shared: Shared, replicas: int | None) -> Mapping[
     return {kind: weight / total for kind, weight in weights.items()}
 
 
-def _held(found: Counts) -> Mapping[str, float]:
+def _held(starts: Starts) -> Mapping[str, float]:
     """Log likelihood of the starts that waited for all that ran, of those that did or joined.
 
     Alone, a server that lets nobody in holds all back; beside others some; a server that lets
     requests in hardly any.
     """
-    tried = int(found.joined[0]) + found.held
-    alone, some, never = (_of(found.held, tried, share) for share in (MOSTLY_HELD, ANY, SELDOM))
+    tried = int(starts.joined[0]) + starts.held
+    alone, some, never = (_of(starts.held, tried, share) for share in (MOSTLY_HELD, ANY, SELDOM))
     return {"alone": alone, "some": _either(some, never), "never": never}
 
 
@@ -87,12 +91,12 @@ def _one_engine(shared: Shared) -> tuple[float, float]:
     return at_once + _of_slowing(shared.slowing / SLOWING_ERRORS), by_chance
 
 
-def _servers(found: Counts, prior: Mapping[int, float]) -> float:
+def _servers(starts: Starts, prior: Mapping[int, float]) -> float:
     """Log likelihood that so many batches run at once at most, over a prior.
 
     Where at most r do, no start has r that began before and run on; any share has fewer.
     """
-    trials = [found.met, *(int(j) for j in found.joined)]
+    trials = [starts.met, *(int(j) for j in starts.joined)]
     total = sum(prior.values())
     found_logs = []
     for most, weight in prior.items():
@@ -107,31 +111,30 @@ def _perhaps(seen: int, trials: int) -> float:
     return _either(_of(seen, trials, ANY), _of(seen, trials, FORBIDDEN))
 
 
-def _either(*logs: float) -> float:
-    return float(np.logaddexp(*logs)) - math.log(2)
+def _either(one: float, other: float) -> float:
+    return float(np.logaddexp(one, other)) - math.log(2)
 
 
-def _full(found: Counts) -> tuple[float, float]:
+def _full(starts: Starts) -> tuple[float, float]:
     """Log likelihood of the batches' sizes, of a server that waits for full ones and of any other.
 
     Under a heavy load all are full whoever forms them, so full ones tell only where they were
     waited for, and short ones (of rows that are missing) only where they are many.
     """
-    few, any_share = _of(found.short, found.batches, SELDOM), _of(found.short, found.batches, ANY)
-    waits, starts = (_of(found.filled, found.idled, share) for share in (ALWAYS, ANY))
-    return few + waits, _either(few, any_share) + starts
+    few, any_share = (_of(starts.short, starts.batches, share) for share in (SELDOM, ANY))
+    waits, begins = (_of(starts.filled, starts.idled, share) for share in (ALWAYS, ANY))
+    return few + waits, _either(few, any_share) + begins
 
 
-def _tied(found: Counts) -> tuple[float, float]:
-    """Log likelihood of the ends that fall together: of batches, answered together or one by one,
-    and by chance."""
-    if not found.apart:
+def _tied(ends: Ends) -> tuple[float, float]:
+    """Log likelihood of the ends that fall together: of batches, answered so or not; by chance."""
+    if not ends.apart:
         return 0.0, 0.0
-    chance = found.expected / found.apart
+    chance = ends.expected / ends.apart
     if chance > 0.5:
         return 0.0, 0.0
-    by_chance = _of(found.tied, found.apart, _as_after(chance))
-    return _either(_of(found.tied, found.apart, MOSTLY), by_chance), by_chance
+    by_chance = _of(ends.tied, ends.apart, _as_after(chance))
+    return _either(_of(ends.tied, ends.apart, MOSTLY), by_chance), by_chance
 
 
 def _as_after(chance: float) -> tuple[float, float]:

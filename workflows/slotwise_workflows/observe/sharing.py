@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slotwise_sim.workload import Floats, Ints
-from slotwise_workflows.observe.starts import blocks
+from slotwise_workflows.observe.blocks import blocks
 from slotwise_workflows.observe.timed import Timed
 
 FEWEST_TOKENS = 8

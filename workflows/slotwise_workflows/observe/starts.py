@@ -1,41 +1,30 @@
-"""What each start, and each end, says of how the server fills its slots."""
+"""What each start says of how the server fills its slots: who joined, who waited for all."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
 from slotwise_sim.workload import Bools, Floats, Ints
+from slotwise_workflows.observe.blocks import blocks
 from slotwise_workflows.observe.timed import Timed
 
-# Requests are compared with one another in blocks, evenly spread over the log, so that a million of
-# them take no longer than twenty thousand. Those that a block begins with are only looked at.
-BLOCK = 1000
-MOST_BLOCKS = 20
-WARM_UP = 0.1
 # More batches at once than this are one engine's: nobody runs so many servers unknown to the log.
 MOST_SERVERS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class Starts:
     """What was counted, in requests.
 
     Attributes:
         met: Requests that came while others were there.
-        joined: Starts by how many batches that had begun before ran on past them, shape
-            (MOST_SERVERS + 1,): at least 1, at least 2, ...
-        held: Starts that waited for all that ran, though there was room.
+        joined: Of `met`, those that began while at least 1, 2, ... batches, which had begun before,
+            ran on past them; ``MOST_SERVERS + 1`` counts.
+        held: Those that waited for all that ran, though there was room.
         beside: Of `waited`, those that ran beside the one before.
         waited: Requests that were waiting when the one before them started; 0 without first tokens.
-        paced: Of `queued`, those that ended after the one before by their own tokens' time.
-        queued: Requests of unusual length that were waiting when the one before the one before them
-            ended; 0 with first tokens.
-        tied: Of `apart`, ends that came within the tolerance of the one before.
-        apart: Consecutive ends of answers that differ in their own time.
-        expected: How many of those chance ties.
         short: Of `batches`, those that started with well fewer than most had.
         batches: Batches; 0 without first tokens.
         filled: Of `idled`, the full ones.
@@ -43,55 +32,38 @@ class Counts:
     """
 
     met: int
-    joined: Ints
+    joined: tuple[int, ...]
     held: int
     beside: int
     waited: int
-    paced: int
-    queued: int
-    tied: int
-    apart: int
-    expected: float
     short: int
     batches: int
     filled: int
     idled: int
 
 
-def counts(requests: Timed) -> Counts:
+def count_starts(requests: Timed) -> Starts:
     """Adds up what the blocks of a log show."""
-    found = [_block(block, warm) for block, warm in blocks(requests)]
-    return Counts(*(sum(column) for column in zip(*map(astuple, found), strict=True)))
+    met = held = 0
+    joined = np.zeros(MOST_SERVERS + 1, dtype=np.int64)
+    pairs, sizes = np.zeros(2, dtype=np.int64), np.zeros(4, dtype=np.int64)
+    for block, warm in blocks(requests):
+        joins = began_before(block)
+        batches = _batches(joins, block)[warm:]
+        joined += [int((batches >= least).sum()) for least in range(1, MOST_SERVERS + 2)]
+        waits = _held if block.streamed else _held_by_ends
+        held += int(waits(block, np.asarray(joins.any(axis=0)))[warm:].sum())
+        met += int((_met(block) | joins.any(axis=0))[warm:].sum())
+        pairs += _beside(block)
+        sizes += _full_or_short(block)
+    return Starts(met, tuple(joined.tolist()), held, *pairs.tolist(), *sizes.tolist())
 
 
-def blocks(requests: Timed) -> Iterator[tuple[Timed, int]]:
-    """Blocks of consecutive requests, with how many of the first are only looked at."""
-    n = len(requests)
-    if n <= BLOCK:
-        yield requests, 0
-        return
-    for first in np.unique(np.linspace(0, n - BLOCK, min(MOST_BLOCKS, -(-n // BLOCK)), dtype=int)):
-        block = requests.rows(slice(int(first), int(first) + BLOCK))
-        yield block, int(WARM_UP * BLOCK) if first else 0
-
-
-def _block(block: Timed, warm: int) -> Counts:
-    joins = began_before(block)
-    batches = _batches(joins, block)[warm:]
-    at_least = np.array([(batches >= r).sum() for r in range(1, MOST_SERVERS + 2)])
-    held = (_held if block.streamed else _held_by_ends)(block, joins.any(axis=0))[warm:]
-    ended = np.searchsorted(np.sort(block.end), block.arrival)
+def _met(block: Timed) -> Bools:
+    """Requests that came while others were there."""
+    ended = np.searchsorted(np.sort(block.end), block.arrival, side="right")
     came = np.searchsorted(np.sort(block.arrival), block.arrival)
-    met = int((came > ended)[warm:].sum())
-    return Counts(
-        max(met, int(at_least[0])),
-        at_least,
-        int(held.sum()),
-        *_beside(block),
-        *_paced(block),
-        *_ties(block),
-        *_full_or_short(block),
-    )
+    return np.asarray(came > ended)
 
 
 def began_before(block: Timed) -> Bools:
@@ -164,50 +136,6 @@ def _beside(block: Timed) -> tuple[int, int]:
     waited = (block.arrival[1:] + tolerance < block.earliest[:-1]) & long[1:] & long[:-1]
     beside = block.latest[1:] + tolerance < block.end[:-1]
     return int((waited & beside).sum()), int(waited.sum())
-
-
-def _paced(block: Timed) -> tuple[int, int]:
-    """Of queued requests, by the order of ends, those that took their own time after the one before.
-
-    One server that takes one request at a time leaves a gap of each request's own time. Where the
-    log does not show the pace, that of the gaps is taken, and lengths near the usual one, for which
-    even gaps would do, tell nothing.
-    """
-    if block.streamed:
-        return 0, 0
-    order = np.lexsort((block.arrival, block.end))
-    arrival, end, tokens = block.arrival[order], block.end[order], block.tokens[order]
-    before = end[:-2] - block.tolerance
-    gap, tokens = np.diff(end)[1:], tokens[2:]
-    queued = (arrival[1:-1] < before) & (arrival[2:] < before)
-    pace = block.pace
-    if not pace and queued.any():
-        pace = float(np.median((gap / tokens)[queued]))
-        queued &= np.abs(np.log(tokens / np.median(tokens))) > 0.25
-    own = pace * tokens
-    queued &= own > 10 * block.tolerance
-    paced = np.abs(gap - own) <= block.tolerance + 0.05 * own
-    return int((queued & paced).sum()), int(queued.sum())
-
-
-def _ties(block: Timed) -> tuple[int, int, float]:
-    """Consecutive ends of unlike answers that fall together, and how many chance lets do so.
-
-    By chance, ends come as a Poisson process at the rate of the time around them, as long as the
-    longer of the two answers: 1 - exp(-rate x tolerance) of them fall within the tolerance. The
-    tolerance is several iterations, for an engine ends all that end in one of them together.
-    """
-    order = np.argsort(block.end, kind="stable")
-    end, tokens = block.end[order], block.tokens[order]
-    own = block.pace * tokens
-    near = max(block.tolerance, 5 * block.pace)
-    unlike = np.abs(np.diff(own)) > 3 * near
-    around = np.maximum(own[1:], own[:-1])
-    ends = np.searchsorted(end, end[1:] + around) - np.searchsorted(end, end[1:] - around)
-    rate = np.maximum(ends - 2, 0) / np.maximum(2 * around, 1e-9)
-    chance = -np.expm1(-rate * near)
-    tied = np.diff(end) <= near
-    return int((unlike & tied).sum()), int(unlike.sum()), float(chance[unlike].sum())
 
 
 def _full_or_short(block: Timed) -> tuple[int, int, int, int]:

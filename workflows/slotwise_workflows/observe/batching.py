@@ -54,7 +54,8 @@ def _kind(likelihood: Mapping[str, float]) -> Kind:
             return kind
     if likelihood["static"] + likelihood["dynamic"] >= TOLD:
         return "batch_at_once"
-    return "not_continuous" if likelihood["continuous"] <= 1 - TOLD else "undetermined"
+    open_still = likelihood["continuous"] + likelihood["unexplained"]
+    return "not_continuous" if open_still <= 1 - TOLD else "undetermined"
 
 
 def _why_not(requests: Timed, starts: Starts, likelihood: Mapping[str, float]) -> Undetermined:

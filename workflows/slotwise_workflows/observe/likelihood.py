@@ -15,7 +15,11 @@ from slotwise_workflows.observe.starts import MOST_SERVERS, Starts
 # Shares, as beta distributions: of what is forbidden and yet seen, since stamps and rows are never
 # all right (mean 2 %); of what happens nearly always; of what mostly happens; of anything.
 FORBIDDEN, SELDOM, ANY = (1.0, 49.0), (1.0, 4.0), (1.0, 1.0)
-MOSTLY, ALWAYS, MOSTLY_HELD = (2.0, 1.0), (9.0, 1.0), (49.0, 1.0)
+MOSTLY, ALWAYS, HELD = (2.0, 1.0), (9.0, 1.0), (49.0, 1.0)
+# That none of these explains a log is so likely beforehand, beside each of them: stamps worse than
+# allowed for, or a cache that answers beside the server, show both what is forbidden to servers
+# that let requests in, and what is forbidden to others.
+UNEXPLAINED = 0.02
 # Neighbours in a log are not independent: however long it is, it counts as so many.
 COUNTED = 200
 # By chance, but chance is not known exactly: as after so many seen.
@@ -25,7 +29,7 @@ SLOWING_SPREAD = 3.0
 # Neighbours share more than a regression knows of: its errors are taken to be so many times larger.
 SLOWING_ERRORS = 3.0
 
-KINDS = ("serial", "static", "dynamic", "continuous", "several")
+KINDS = ("serial", "static", "dynamic", "continuous", "several", "unexplained")
 
 
 def likelihoods(
@@ -42,29 +46,31 @@ def likelihoods(
     """
     alone, known = replicas in {None, 1}, replicas or 1
     more = {r: 1.0 / r for r in range(known + 1, MOST_SERVERS + 2)}
+    few = {servers: weight for servers, weight in more.items() if servers <= MOST_SERVERS}
     held = _held(starts)
     together = _of(starts.beside, starts.waited, MOSTLY) + _of(ends.paced, ends.queued, SELDOM)
     one_by_one = _of(starts.beside, starts.waited, FORBIDDEN) + _of(ends.paced, ends.queued, ALWAYS)
     answered, untied = _tied(ends)
     full, any_size = _full(starts)
     one, apart = _one_engine(shared)
-    batches = (
-        _servers(starts, dict.fromkeys(range(1, known + 1), 1.0))
-        + held["alone" if alone else "some"]
+    joins, no_joins = (
+        _servers(starts, more),
+        _servers(starts, dict.fromkeys(range(1, known + 1), 1.0)),
     )
-    few = {servers: weight for servers, weight in more.items() if servers <= MOST_SERVERS}
+    batches = no_joins + held["all" if alone else "some"]
+    odd = max(joins, no_joins) + held["any"] + max(together, one_by_one) + math.log(UNEXPLAINED)
     logs = {
         "serial": batches + (one_by_one if alone else together) + untied + any_size + apart,
         "static": batches + together + answered + full + apart,
         "dynamic": batches + together + answered + any_size + apart,
-        "continuous": _servers(starts, more) + held["never"] + together + untied + any_size + one,
+        "continuous": joins + held["none"] + together + untied + any_size + one,
+        "several": _servers(starts, few) + held["some"] + together + answered + any_size + apart,
+        "unexplained": odd + answered + any_size + apart,
     }
-    if replicas is None:
-        logs["several"] = (
-            _servers(starts, few) + held["some"] + together + answered + any_size + apart
-        )
+    if replicas is not None:
+        logs["several"] = -math.inf
     top = max(logs.values())
-    weights = {kind: math.exp(logs[kind] - top) if kind in logs else 0.0 for kind in KINDS}
+    weights = {kind: math.exp(value - top) for kind, value in logs.items()}
     total = sum(weights.values())
     return {kind: weight / total for kind, weight in weights.items()}
 
@@ -72,12 +78,12 @@ def likelihoods(
 def _held(starts: Starts) -> Mapping[str, float]:
     """Log likelihood of the starts that waited for all that ran, of those that did or joined.
 
-    Alone, a server that lets nobody in holds all back; beside others some; a server that lets
-    requests in hardly any.
+    A server alone that lets nobody in holds all; one that lets requests in none; several servers
+    some, or none where they take one request each.
     """
-    tried = int(starts.joined[0]) + starts.held
-    alone, some, never = (_of(starts.held, tried, share) for share in (MOSTLY_HELD, ANY, SELDOM))
-    return {"alone": alone, "some": _either(some, never), "never": never}
+    tried = starts.joined[0] + starts.held
+    every, none, any_share = (_of(starts.held, tried, share) for share in (HELD, FORBIDDEN, ANY))
+    return {"all": every, "none": none, "some": _either(any_share, none), "any": any_share}
 
 
 def _one_engine(shared: Shared) -> tuple[float, float]:

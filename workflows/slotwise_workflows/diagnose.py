@@ -136,6 +136,7 @@ def _diagnose_model(
         alternatives=list(advice.alternatives),
         flip=list(advice.flip),
         facts=list(advice.facts),
+        batching=studied.evidence.facts.observed,
         money=_money(studied, given),
         **_figures(studied, np.random.default_rng(seed)),
     )

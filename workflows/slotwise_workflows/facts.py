@@ -15,6 +15,7 @@ from slotwise_sim.workload import Floats
 from slotwise_workflows.costs import StatedCost
 from slotwise_workflows.given import Given
 from slotwise_workflows.measure.segments import model_column
+from slotwise_workflows.observe import ObservedBatching, observe_batching
 from slotwise_workflows.result import Source
 from slotwise_workflows.traffic.model import Traffic
 
@@ -97,6 +98,7 @@ class Facts:
 
     `padding`, `cost` and `memory` are never read off a log; they matter under a step cost only.
     Where one was told, `ms_per_token` is what the log shows of the pace, and nothing rests on it.
+    `observed` is what the log's times say of `batches_already`, whether or not that rests on it.
     """
 
     serving: Known[Literal["self_hosted", "managed_api", "unknown"]]
@@ -111,6 +113,7 @@ class Facts:
     padding: Known[bool] = NOT_PADDED
     cost: StatedCost | None = None
     memory: Memory | None = None
+    observed: ObservedBatching | None = None
 
 
 def gather(traffic: Traffic, given: Given) -> Facts:
@@ -121,9 +124,10 @@ def gather(traffic: Traffic, given: Given) -> Facts:
         given: What the user told; it wins wherever it speaks.
     """
     in_flight = _in_flight(traffic)
+    observed = observe_batching(traffic, given.replicas)
     return Facts(
         serving=_serving(traffic, given),
-        batches_already=_batches_already(traffic),
+        batches_already=_batches_already(traffic, observed),
         mode=_mode(traffic, given),
         loop=_loop(in_flight),
         in_flight=None if in_flight is None else in_flight.highest,
@@ -134,6 +138,7 @@ def gather(traffic: Traffic, given: Given) -> Facts:
         padding=NOT_PADDED if given.pad is None else Known(given.pad, "given", "given"),
         cost=given.cost,
         memory=None if given.cost is None else given.memory,
+        observed=observed,
     )
 
 
@@ -144,9 +149,9 @@ def _serving(
         return Known(given.serving, "given", "given")
     if traffic.managed:
         return Known("managed_api", "measured", "log_format")
-    batches = _batches_already(traffic)
-    if batches.value:
-        return Known("self_hosted", "estimated", batches.basis)
+    engine = _batching_engine(traffic)
+    if engine is not None:
+        return Known("self_hosted", "estimated", engine)
     providers = _share_of(traffic.table["gen_ai.provider.name"], _MANAGED_PROVIDERS.__contains__)
     if providers > 0.5:
         return Known("managed_api", "estimated", "provider")
@@ -155,12 +160,23 @@ def _serving(
     return Known("unknown", "assumed", "unknown")
 
 
-def _batches_already(traffic: Traffic) -> Known[bool]:
-    if traffic.engine == "batches":
-        return Known(True, "estimated", "engine_signature")
-    if _share_of(traffic.table["gen_ai.provider.name"], _BATCHING_PROVIDERS.__contains__) > 0.5:
-        return Known(True, "estimated", "provider")
+def _batches_already(traffic: Traffic, observed: ObservedBatching) -> Known[bool]:
+    """By the engine that wrote the log, else by the log's own times."""
+    engine = _batching_engine(traffic)
+    if engine is not None:
+        return Known(True, "estimated", engine)
+    if observed.kind != "undetermined":
+        return Known(observed.kind == "continuous", "estimated", "log_timings")
     return Known(False, "assumed", "unknown")
+
+
+def _batching_engine(traffic: Traffic) -> str | None:
+    """What tells an engine that batches continuously by default; None where nothing does."""
+    if traffic.engine == "batches":
+        return "engine_signature"
+    if _share_of(traffic.table["gen_ai.provider.name"], _BATCHING_PROVIDERS.__contains__) > 0.5:
+        return "provider"
+    return None
 
 
 def _is_closed(model: str) -> bool:

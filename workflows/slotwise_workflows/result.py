@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field
 from slotwise_sim.attribution import Attribution
 from slotwise_sim.memory import Memory
 from slotwise_workflows.costs import CostRecord
+from slotwise_workflows.observe.record import ObservedBatching
 from slotwise_workflows.record import Estimate, Record
 from slotwise_workflows.sweep.record import SweepFigures
 
@@ -272,6 +273,9 @@ class Diagnosis(Record):
         "loads, and from which load and variation the change pays; null where no batch is filled",
     )
     facts: list[Fact]
+    batching: ObservedBatching | None = Field(
+        default=None, description="what the log's own times say of how its server batches"
+    )
     output_tokens: LengthFigures
     prompt_tokens: LengthFigures | None
     histogram: Histogram

@@ -20,6 +20,8 @@ PREFIX_FROM = 0.1
 HEAVY_RATIO = 10.0
 APART_FROM = 0.5
 
+Numbers = dict[str, float | int | str | None]
+
 # What to do after a decision, by its deciding reason, else by its verdict; those that do not apply
 # to the evidence are left out.
 NEXT_ACTIONS: Mapping[str, tuple[str, ...]] = {
@@ -42,6 +44,8 @@ NEXT_ACTIONS: Mapping[str, tuple[str, ...]] = {
 _SEVERE = frozenset(
     {"replay_contradicted", "biased_missing", "bench_load", "few_requests", "prefill_not_counted"}
 )
+# A few requests of those that met others are stamped wrong, or missed their mates' missing rows.
+FEW_OF_MET = 0.02
 # A gain that moves by less than this is the same gain.
 SAME_GAIN = 0.05
 
@@ -69,7 +73,7 @@ def limits(e: Evidence) -> list[Reason]:
         _if(e.requests < P99_REQUESTS, "few_requests", requests=e.requests),
         _of_step_cost(facts),
         _extrapolated(facts),
-        _if(_batching_unknown(e), "batching_unknown"),
+        _batching(e),
         _if(e.arrivals is None and facts.mode.value != "offline", "arrivals_unknown"),
         _if(e.arrivals is not None and facts.replicas.value is None, "replicas_unknown"),
         _if(facts.replicas.source == "assumed" and e.load is not None, "replicas_assumed"),
@@ -134,9 +138,6 @@ def actions(decision: Decision, e: Evidence, t: Thresholds) -> list[Reason]:
         for code in codes
         if (numbers := _ACTION_NUMBERS[code](decision, e, t)) is not None
     ]
-
-
-Numbers = dict[str, float | int | str | None]
 
 
 def _more_requests(decision: Decision, e: Evidence, t: Thresholds) -> Numbers | None:
@@ -259,6 +260,17 @@ def _contradicted(e: Evidence) -> Reason | None:
 def _batching_unknown(e: Evidence) -> bool:
     """Whether nothing tells how the server batches; a delay that was given describes batches."""
     return e.facts.batches_already.source == "assumed" and e.facts.max_delay_ms.source != "given"
+
+
+def _batching(e: Evidence) -> Reason | None:
+    """Nothing tells, or several servers that batch at once would explain the log as well."""
+    if not _batching_unknown(e):
+        return None
+    observed = e.facts.observed
+    if observed is None or observed.reason != "several_servers":
+        return Reason(code="batching_unknown")
+    servers = 1 + sum(seen > FEW_OF_MET * observed.met for seen in observed.joined)
+    return Reason(code="batching_several", numbers={"servers": servers})
 
 
 def _short_window(e: Evidence) -> Reason | None:

@@ -36,12 +36,17 @@ REASONS: Mapping[str, tuple[str, ...]] = {
     "marginal": ("gain", "low", "high"),
     "variation": ("mean", "cv", "max_over_mean", "slots"),
     "models_apart": ("models", "pooled_gain", "gain"),
+    "seen_joining": ("joined", "met"),
+    "seen_waiting": ("held", "tried"),
+    "seen_together": ("tied", "apart", "by_chance"),
+    "seen_one_by_one": ("alone", "waited"),
 }
 
 # What keeps the confidence down, and risks.
 LIMITS: Mapping[str, tuple[str, ...]] = {
     "replay_contradicted": ("measured", "simulated"),
     "batching_unknown": (),
+    "batching_several": ("servers",),
     "short_window": ("hours",),
     "slots_assumed": ("low", "high"),
     "time_per_token_assumed": ("low", "high"),
@@ -127,6 +132,7 @@ BASES: tuple[str, ...] = (
     "arrival_pattern",
     "busiest_hour",
     "waiting_gap",
+    "log_timings",
     "single_server_described",
     "preset",
     "calibration",

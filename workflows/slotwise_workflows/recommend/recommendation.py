@@ -18,6 +18,7 @@ from slotwise_workflows.recommend.advice import (
     variation,
 )
 from slotwise_workflows.recommend.evidence import Evidence
+from slotwise_workflows.recommend.seen import seen
 from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.recommend.verdict import decide
 from slotwise_workflows.record import Estimate
@@ -49,7 +50,7 @@ def recommend(evidence: Evidence, thresholds: Thresholds) -> Recommendation:
     return Recommendation(
         verdict=decision.verdict,
         confidence=confidence(decision, evidence, found),
-        reasons=(first, variation(evidence), *more),
+        reasons=(first, variation(evidence), *more, *seen(evidence)),
         limits=tuple(found),
         actions=tuple(actions(decision, evidence, thresholds)),
         alternatives=tuple(alternatives(decision, evidence)),

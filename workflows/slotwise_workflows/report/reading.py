@@ -17,6 +17,10 @@ _REASON_LABELS: dict[str, Label] = {
     "managed_api": "",
     "one_caller": "measured",
     "one_slot": "",
+    "seen_joining": "measured",
+    "seen_waiting": "measured",
+    "seen_together": "measured",
+    "seen_one_by_one": "measured",
 }
 _MEASURED_LIMITS = {
     "short_window",

@@ -1,0 +1,165 @@
+"""How likely each way of serving is, by what it forbids and by how often that was seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from scipy.special import betaln, gammaln
+
+from slotwise_workflows.observe.ends import Ends
+from slotwise_workflows.observe.sharing import BY_CHANCE, Shared
+from slotwise_workflows.observe.starts import MOST_SERVERS, Starts
+
+# Shares, as beta distributions: of what is forbidden and yet seen, since stamps and rows are never
+# all right (mean 2 %); of what happens nearly always; of what mostly happens; of anything.
+FORBIDDEN, SELDOM, ANY = (1.0, 49.0), (1.0, 4.0), (1.0, 1.0)
+MOSTLY, ALWAYS, HELD = (2.0, 1.0), (9.0, 1.0), (49.0, 1.0)
+# That none of these explains a log is so likely beforehand, beside each of them: stamps worse than
+# allowed for, or a cache that answers beside the server, show both what is forbidden to servers
+# that let requests in, and what is forbidden to others.
+UNEXPLAINED = 0.02
+# Neighbours in a log are not independent: however long it is, it counts as so many.
+COUNTED = 200
+# By chance, but chance is not known exactly: as after so many seen.
+AS_AFTER = 20.0
+# How far from nothing the slowing by others is expected to lie, in standard errors.
+SLOWING_SPREAD = 3.0
+# Neighbours share more than a regression knows of: its errors are taken to be so many times larger.
+SLOWING_ERRORS = 3.0
+
+KINDS = ("serial", "static", "dynamic", "continuous", "several", "unexplained")
+
+
+def likelihoods(
+    starts: Starts, ends: Ends, shared: Shared, replicas: int | None
+) -> Mapping[str, float]:
+    """The share of each way of serving in what explains a log; they sum to one.
+
+    Args:
+        starts: What the starts show.
+        ends: What the ends show.
+        shared: What tells one engine from several.
+        replicas: How many servers there are; None is unknown: then several servers of any other
+            kind than continuous stand beside the others.
+    """
+    alone, known = replicas in {None, 1}, replicas or 1
+    more = {r: 1.0 / r for r in range(known + 1, MOST_SERVERS + 2)}
+    few = {servers: weight for servers, weight in more.items() if servers <= MOST_SERVERS}
+    held = _held(starts)
+    together = _of(starts.beside, starts.waited, MOSTLY) + _of(ends.paced, ends.queued, SELDOM)
+    one_by_one = _of(starts.beside, starts.waited, FORBIDDEN) + _of(ends.paced, ends.queued, ALWAYS)
+    answered, untied = _tied(ends)
+    full, any_size = _full(starts)
+    one, apart = _one_engine(shared)
+    joins, no_joins = (
+        _servers(starts, more),
+        _servers(starts, dict.fromkeys(range(1, known + 1), 1.0)),
+    )
+    batches = no_joins + held["all" if alone else "some"]
+    odd = max(joins, no_joins) + held["any"] + max(together, one_by_one) + math.log(UNEXPLAINED)
+    logs = {
+        "serial": batches + (one_by_one if alone else together) + untied + any_size + apart,
+        "static": batches + together + answered + full + apart,
+        "dynamic": batches + together + answered + any_size + apart,
+        "continuous": joins + held["none"] + together + untied + any_size + one,
+        "several": _servers(starts, few) + held["some"] + together + answered + any_size + apart,
+        "unexplained": odd + answered + any_size + apart,
+    }
+    if replicas is not None:
+        logs["several"] = -math.inf
+    top = max(logs.values())
+    weights = {kind: math.exp(value - top) for kind, value in logs.items()}
+    total = sum(weights.values())
+    return {kind: weight / total for kind, weight in weights.items()}
+
+
+def _held(starts: Starts) -> Mapping[str, float]:
+    """Log likelihood of the starts that waited for all that ran, of those that did or joined.
+
+    A server alone that lets nobody in holds all; one that lets requests in none; several servers
+    some, or none where they take one request each.
+    """
+    tried = starts.joined[0] + starts.held
+    every, none, any_share = (_of(starts.held, tried, share) for share in (HELD, FORBIDDEN, ANY))
+    return {"all": every, "none": none, "some": _either(any_share, none), "any": any_share}
+
+
+def _one_engine(shared: Shared) -> tuple[float, float]:
+    """Log likelihood of what requests share that started apart: of one engine, and of several.
+
+    Never in favour of several: a network hides what happens at once, and an engine whose batch
+    costs nothing slows nobody down.
+    """
+    by_chance = _of(shared.at_once, shared.within, _as_after(BY_CHANCE))
+    at_once = _either(_of(shared.at_once, shared.within, MOSTLY), by_chance)
+    return at_once + _of_slowing(shared.slowing / SLOWING_ERRORS), by_chance
+
+
+def _servers(starts: Starts, prior: Mapping[int, float]) -> float:
+    """Log likelihood that so many batches run at once at most, over a prior.
+
+    Where at most r do, no start has r that began before and run on; any share has fewer.
+    """
+    trials = [starts.met, *(int(j) for j in starts.joined)]
+    total = sum(prior.values())
+    found_logs = []
+    for most, weight in prior.items():
+        passed = [_perhaps(trials[r], trials[r - 1]) for r in range(1, most)]
+        stopped = 0.0 if most > MOST_SERVERS else _of(trials[most], trials[most - 1], FORBIDDEN)
+        found_logs.append(math.log(weight / total) + sum(passed) + stopped)
+    return float(np.logaddexp.reduce(found_logs))
+
+
+def _perhaps(seen: int, trials: int) -> float:
+    """A server that lets requests in can be too full to, or too empty: few speak for nothing."""
+    return _either(_of(seen, trials, ANY), _of(seen, trials, FORBIDDEN))
+
+
+def _either(one: float, other: float) -> float:
+    return float(np.logaddexp(one, other)) - math.log(2)
+
+
+def _full(starts: Starts) -> tuple[float, float]:
+    """Log likelihood of the batches' sizes, of a server that waits for full ones and of any other.
+
+    Under a heavy load all are full whoever forms them, so full ones tell only where they were
+    waited for, and short ones (of rows that are missing) only where they are many.
+    """
+    few, any_share = (_of(starts.short, starts.batches, share) for share in (SELDOM, ANY))
+    waits, begins = (_of(starts.filled, starts.idled, share) for share in (ALWAYS, ANY))
+    return few + waits, _either(few, any_share) + begins
+
+
+def _tied(ends: Ends) -> tuple[float, float]:
+    """Log likelihood of the ends that fall together: of batches, answered so or not; by chance."""
+    if not ends.apart:
+        return 0.0, 0.0
+    chance = ends.expected / ends.apart
+    if chance > 0.5:
+        return 0.0, 0.0
+    by_chance = _of(ends.tied, ends.apart, _as_after(chance))
+    return _either(_of(ends.tied, ends.apart, MOSTLY), by_chance), by_chance
+
+
+def _as_after(chance: float) -> tuple[float, float]:
+    return AS_AFTER * chance + 0.5, AS_AFTER * (1 - chance) + 0.5
+
+
+def _of_slowing(score: float) -> float:
+    """Log Bayes factor of a score that is normal with a spread, over one that is standard normal.
+
+    Never below 0: an engine whose batch costs nothing shows no slowing.
+    """
+    spread2 = SLOWING_SPREAD**2
+    factor = (score**2 * spread2 / (1 + spread2) - math.log(1 + spread2)) / 2
+    return max(0.0, factor) if score > 0 else 0.0
+
+
+def _of(seen: int, trials: int, share: tuple[float, float]) -> float:
+    """Log beta-binomial likelihood of ``seen`` of ``trials``; of so many as count at most."""
+    times = min(1.0, COUNTED / trials) if trials else 1.0
+    k, n, (a, b) = seen * times, trials * times, share
+    choose = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return float(choose + betaln(k + a, n - k + b) - betaln(a, b))

@@ -1,0 +1,183 @@
+"""From a log to the instants between which each request must have started, and its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from slotwise_sim.workload import Floats, Ints
+from slotwise_workflows.traffic.model import Traffic
+
+# Stamps that went through a network scatter; instants nearer than this are not told apart.
+SCATTER_S = 0.1
+# Nor are those nearer than this part of an ordinary answer's time.
+RELATIVE = 0.02
+# A server's fastest pace is taken lower than the log's: its fastest answer need not be in the log.
+# Nor is any where requests never came while so few others were there.
+PACE_MARGIN = 0.7
+FEWEST_TOKENS = 8
+NEARLY_EMPTY = 2
+FEWEST_EMPTY = 3
+FEWEST_INSTANTS = 20
+MOSTLY_TIMED = 0.9
+FEWEST = 72
+# No server decodes faster: such an answer was held back and came at once.
+FASTEST_S_PER_TOKEN = 2e-4
+
+Untimed = Literal["no_times", "too_few_requests"]
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """n requests in order of their latest start; seconds from the first arrival, shape (n,).
+
+    Attributes:
+        arrival: When each arrived.
+        earliest: It started, or the answer began, no earlier than this.
+        latest: And no later than this: its first token, or its end less its tokens at the pace.
+        end: When its answer ended.
+        tokens: Output tokens.
+        prompt: Prompt tokens, 0 where unknown.
+        streamed: Whether the log tells first tokens.
+        pace: Seconds a token takes, at the fast end of what the log shows.
+        tolerance: Seconds within which two instants are taken for one.
+        resolution: Seconds between two ticks of the log's coarsest clock; 0 where it shows none.
+        missing: Share of the log's requests without these times.
+    """
+
+    arrival: Floats
+    earliest: Floats
+    latest: Floats
+    end: Floats
+    tokens: Ints
+    streamed: bool
+    pace: float
+    tolerance: float
+    resolution: float
+    missing: float
+
+    def __len__(self) -> int:
+        return len(self.end)
+
+    def rows(self, rows: slice) -> Timed:
+        """Consecutive requests."""
+        return Timed(
+            self.arrival[rows],
+            self.earliest[rows],
+            self.latest[rows],
+            self.end[rows],
+            self.tokens[rows],
+            self.streamed,
+            self.pace,
+            self.tolerance,
+            self.resolution,
+            self.missing,
+        )
+
+
+def timed(traffic: Traffic) -> Timed | Untimed:
+    """The requests with an arrival and an end, or why there are not enough of them."""
+    if traffic.clock is None:
+        return "no_times"
+    table = traffic.table.select(
+        arrival="start_time",
+        latency="e2e_latency",
+        ttft="gen_ai.response.time_to_first_chunk",
+        tokens="gen_ai.usage.output_tokens",
+    )
+    kept = table.filter((pl.col("latency") > 0) & (pl.col("tokens") > 0))
+    if kept.height < MOSTLY_TIMED * table.height:
+        return "no_times"
+    if kept.height < FEWEST:
+        return "too_few_requests"
+    arrival_ns = kept["arrival"].to_numpy().astype(np.int64)
+    arrival = (arrival_ns - arrival_ns.min()) / 1e9
+    latency, tokens = kept["latency"].to_numpy(), kept["tokens"].to_numpy().astype(np.int64)
+    ttft = kept["ttft"].to_numpy().astype(np.float64)
+    end = arrival + latency
+    streamed = _streamed(ttft, latency, tokens)
+    latest = arrival + np.where(ttft <= latency, ttft, latency) if streamed else None
+    if streamed:
+        latest = arrival + np.where(ttft <= latency, ttft, latency)
+        earliest, pace = _let_in(arrival, latest, end), _pace(end - latest, tokens)
+        service = end - latest
+    else:
+        pace = _fastest(arrival, end, tokens)
+        latest = np.maximum(arrival, end - PACE_MARGIN * pace * tokens)
+        earliest, service = arrival, pace * tokens
+    resolution = max(_resolution_s(arrival_ns / 1e9), _resolution_s(latency))
+    tolerance = max(SCATTER_S + 2 * resolution, RELATIVE * float(np.median(service)))
+    order = np.lexsort((arrival, latest))
+    return Timed(
+        arrival=arrival[order],
+        earliest=earliest[order],
+        latest=latest[order],
+        end=end[order],
+        tokens=tokens[order],
+        streamed=streamed,
+        pace=pace,
+        tolerance=tolerance,
+        resolution=resolution,
+        missing=1 - kept.height / table.height,
+    )
+
+
+def _streamed(ttft: Floats, latency: Floats, tokens: Ints) -> bool:
+    """Whether first tokens are told; one that comes with the end of many tokens tells nothing."""
+    long = tokens > 1
+    told = (ttft >= 0) & (latency - ttft >= FASTEST_S_PER_TOKEN * (tokens - 1))
+    return bool(long.any() and told[long].mean() >= MOSTLY_TIMED)
+
+
+def _pace(service: Floats, tokens: Ints) -> float:
+    """Seconds a token takes, by the long answers that were served fastest."""
+    long = tokens >= max(2, float(np.median(tokens)))
+    return (
+        float(np.percentile((service / np.maximum(tokens - 1, 1))[long], 2)) if long.any() else 0.0
+    )
+
+
+def _fastest(arrival: Floats, end: Floats, tokens: Ints) -> float:
+    """Seconds a token takes at least; 0 where all waited, so that no answer shows it.
+
+    A batch that waits until it is full hides its pace from those that it waits for, not from the
+    last: all answers count, if the log shows the server nearly empty at all. At its beginning it
+    does not: who came before is not in it.
+    """
+    came = np.sort(arrival)
+    there = np.arange(len(end)) - np.searchsorted(np.sort(end), came, side="right")
+    known = came > came[0] + (end - arrival).max()
+    long = tokens >= FEWEST_TOKENS
+    if int((known & (there <= NEARLY_EMPTY)).sum()) < FEWEST_EMPTY or not long.any():
+        return 0.0
+    return float(((end - arrival) / tokens)[long].min())
+
+
+def _let_in(arrival: Floats, first: Floats, end: Floats) -> Floats:
+    """What let each request in: its own arrival, or the last answer that ended before it began.
+
+    Between the two nothing changed, so whoever was let in then and whoever was let in there belong
+    together, even where their prompts are prefilled one after the other.
+    """
+    ends = np.sort(end)
+    before = np.searchsorted(ends, first, side="left") - 1
+    freed = np.where(before >= 0, ends[before], -np.inf)
+    return np.minimum(np.maximum(arrival, freed), first)
+
+
+def _resolution_s(stamps: Floats) -> float:
+    """The coarsest of 1 s, 0.1 s, ..., 1 us whose multiples nearly all stamps are; else 0.
+
+    A handful of instants, at which clients sent many requests at once, show no resolution.
+    """
+    if len(np.unique(stamps)) < FEWEST_INSTANTS:
+        return 0.0
+    for digits in range(7):
+        scaled = stamps * 10.0**digits
+        off = np.abs(scaled - np.rint(scaled)) > 1e-6 * np.maximum(1.0, np.abs(scaled) * 1e-6)
+        if off.mean() < 0.01:
+            return float(10.0**-digits)
+    return 0.0

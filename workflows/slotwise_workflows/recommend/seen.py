@@ -1,0 +1,45 @@
+"""What a log's own times show of how its server batches, as reasons beside the verdict."""
+
+from __future__ import annotations
+
+from slotwise_workflows.observe import ObservedBatching
+from slotwise_workflows.recommend.evidence import Evidence
+from slotwise_workflows.result import Reason
+
+
+def seen(e: Evidence) -> list[Reason]:
+    """What the log's times show, unless they tell otherwise than what the verdict rests on."""
+    observed = e.facts.observed
+    if observed is None or observed.kind == "undetermined":
+        return []
+    if (observed.kind == "continuous") != e.facts.batches_already.value:
+        return []
+    if observed.kind == "continuous":
+        joined = {"joined": observed.joined[0], "met": observed.met}
+        return [Reason(code="seen_joining", numbers=dict(joined))]
+    if observed.kind == "serial":
+        return [_one_by_one(observed)]
+    found = []
+    if observed.held:
+        tried = observed.held + observed.joined[0]
+        found.append(Reason(code="seen_waiting", numbers={"held": observed.held, "tried": tried}))
+    if observed.tied > observed.tied_by_chance:
+        found.append(
+            Reason(
+                code="seen_together",
+                numbers={
+                    "tied": observed.tied,
+                    "apart": observed.apart,
+                    "by_chance": round(observed.tied_by_chance),
+                },
+            )
+        )
+    return found
+
+
+def _one_by_one(observed: ObservedBatching) -> Reason:
+    """By first tokens, none beside the one before; by the ends, each its own time after it."""
+    alone, waited = observed.waited - observed.beside, observed.waited
+    if not waited:
+        alone, waited = observed.paced, observed.queued
+    return Reason(code="seen_one_by_one", numbers={"alone": alone, "waited": waited})

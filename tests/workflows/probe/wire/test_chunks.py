@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slotwise_workflows.probe.wire.chunks import Piece, merge, model_names, read_piece
+from slotwise_workflows.probe.wire.chunks import Piece, merge, model_cards, read_json, read_piece
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -96,9 +96,10 @@ def test_an_early_usage_is_kept_and_a_later_one_wins() -> None:
 def test_no_answer_breaks_it(value: object) -> None:
     text = json.dumps(value)
     read_piece(text)
-    assert all(isinstance(name, str) for name in model_names(text))
+    assert all(isinstance(card["id"], str) for card in model_cards(read_json(text)))
 
 
 def test_models() -> None:
-    assert model_names('{"data": [{"id": "a"}, {"id": "b"}, {"name": "c"}]}') == ["a", "b"]
-    assert model_names("nonsense") == []
+    listed = {"data": [{"id": "a"}, {"id": "b"}, {"name": "c"}, {"id": "x\ny"}, {"id": "z" * 999}]}
+    assert [card["id"] for card in model_cards(listed)] == ["a", "b"]
+    assert model_cards(None) == []

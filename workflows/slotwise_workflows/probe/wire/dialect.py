@@ -26,6 +26,10 @@ OPTIONAL: Mapping[str, Any] = {
 FORCING = frozenset({"ignore_eos"})
 """Those that make an answer as long as ``max_tokens`` says."""
 
+OWN_ENDS = ("gpt-oss",)
+"""Models whose answers are read by their own end of turn: forced past it, the server fails.
+https://github.com/vllm-project/guidellm/pull/982"""
+
 
 @dataclass(frozen=True, slots=True)
 class Product:
@@ -99,9 +103,7 @@ PRODUCTS: tuple[Product, ...] = (
     ),
     Product(
         "tensorrt-llm",
-        (
-            "https://github.com/NVIDIA/TensorRT-LLM/blob/main/tensorrt_llm/serve/openai_protocol.py",
-        ),
+        ("https://github.com/NVIDIA/TensorRT-LLM/blob/main/tensorrt_llm/serve/openai_protocol.py",),
         optional=("ignore_eos", USAGE, USAGE_IN_CHUNKS),
         owners=("tensorrt_llm",),
     ),
@@ -232,9 +234,21 @@ class Dialect:
         return replace(self, optional=kept, dropped=(*self.dropped, *gone))
 
 
-def dialect_of(product: Product) -> Dialect:
-    """What a product is sent before it has refused anything."""
-    return Dialect(product.kind, product.limit, product.optional)
+def dialect_of(product: Product, model: str | None = None) -> Dialect:
+    """What a product is sent before it has refused anything.
+
+    Answers of `OWN_ENDS` models break where their end is ignored: they are not forced.
+
+    Args:
+        product: The product.
+        model: The model's name.
+
+    Returns:
+        The dialect.
+    """
+    free = model is not None and any(name in model.lower() for name in OWN_ENDS)
+    optional = tuple(name for name in product.optional if not (free and name in FORCING))
+    return Dialect(product.kind, product.limit, optional)
 
 
 def product_of_host(host: str) -> Product | None:

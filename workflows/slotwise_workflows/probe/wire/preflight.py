@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import httpx
 import numpy as np
@@ -174,7 +175,7 @@ async def _recognise(
     target: Target,
     listed: Page | None,
     cards: Sequence[dict[str, object]],
-) -> tuple[Product, str, Page | None]:
+) -> tuple[Product, str, dict[str, Any] | None]:
     """The product, what gave it away, and its own page where that was it."""
     product = product_of_host(target.host)
     if product is not None:
@@ -185,18 +186,20 @@ async def _recognise(
         return *found, None
     for product in PRODUCTS:
         page = await _page(client, target, product) if product.page else None
-        if page is not None and page.body.get(product.page_key, page) is not page:
+        if page is not None and product.page_key in page:
             return product, f"GET {product.page}", page
     return UNKNOWN, "none", None
 
 
-async def _page(client: httpx.AsyncClient, target: Target, product: Product) -> Page | None:
+async def _page(
+    client: httpx.AsyncClient, target: Target, product: Product
+) -> dict[str, Any] | None:
     """A product's own page, if there is one with an object on it."""
     try:
         page = await get_page(client, target.root + product.page, seconds=_PAGE_S)
     except (httpx.HTTPError, TimeoutError):
         return None
-    return page if page.status == 200 and isinstance(page.body, dict) else None
+    return page.body if page.status == 200 and isinstance(page.body, dict) else None
 
 
 async def _first_answer(

@@ -39,7 +39,7 @@ class Sample(Record):
     scheduled_ns: int | None = Field(
         None, description="when an open loop meant to send it; latency counts from there"
     )
-    sent_ns: int
+    sent_ns: int = Field(description="when its bytes went out, on a connection that was there")
     first_token_ns: int | None = Field(description="first non-empty token of any channel")
     last_token_ns: int | None
     end_ns: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -12,7 +13,7 @@ import httpx
 from slotwise_workflows.probe.model import Sample, Stage
 from slotwise_workflows.probe.wire.chunks import DONE, Piece, merge, read_piece
 from slotwise_workflows.probe.wire.faults import fault_of_status, retry_after_s
-from slotwise_workflows.probe.wire.sse import EventStream
+from slotwise_workflows.probe.wire.sse import Event, EventStream
 
 Clock = Callable[[], int]
 """Nanoseconds of a clock that never steps back."""
@@ -77,53 +78,45 @@ class Answer:
         if kind in {"application/x-ndjson", "application/jsonl"}:
             self.fail("ndjson")
             return
-        chunks = stamped(response, self.clock)
-        first = await anext(chunks, None)
-        if kind == "text/event-stream" or (
-            kind != "application/json" and first is not None and _begins_like_events(first[1])
-        ):
-            await self._follow_stream(first, chunks)
-        else:
-            await self._read_whole(first, chunks)
+        await self._read(response, kind)
 
-    async def _follow_stream(
-        self, first: tuple[int, bytes] | None, rest: AsyncIterator[tuple[int, bytes]]
-    ) -> None:
-        self._streamed = True
-        stream = EventStream()
+    async def _read(self, response: httpx.Response, kind: str) -> None:
+        stream = EventStream() if kind == "text/event-stream" else None
+        body = bytearray()
         size = 0
-        async for now_ns, chunk in _all(first, rest):
-            size += len(chunk)
-            if size > self._largest:
-                self.fail("too_large")
-                return
-            for event in stream.feed(chunk):
-                if event.data.strip() == DONE:
-                    self._end(now_ns, told=True)
-                    return
-                self._take(event.data, now_ns, named_error=event.name == "error")
         now_ns = self.clock()
-        for event in stream.close():
+        async with aclosing(stamped(response, self.clock)) as chunks:
+            async for now_ns, chunk in chunks:
+                if size == 0 and kind != "application/json" and _begins_like_events(chunk):
+                    stream = EventStream()
+                size += len(chunk)
+                if size > self._largest:
+                    self.fail("too_large")
+                    return
+                if stream is None:
+                    body += chunk
+                elif self._take_events(stream.feed(chunk), now_ns):
+                    return
+        if stream is None:
+            # A server that does not know `stream`: only when all of it was there can be seen.
+            self._take(body.decode("utf-8", "replace"), now_ns)
+            self._end(now_ns, told=True)
+        elif not self._take_events(stream.close(), self.clock()):
+            self._end(self.clock(), told=False)
+
+    def _take_events(self, events: Sequence[Event], now_ns: int) -> bool:
+        """Whether one of the events is the last: by what it says, or because it is an error."""
+        self._streamed = True
+        for event in events:
             if event.data.strip() == DONE:
                 self._end(now_ns, told=True)
-                return
-            self._take(event.data, now_ns, named_error=event.name == "error", cut=True)
-        self._end(now_ns, told=False)
-
-    async def _read_whole(
-        self, first: tuple[int, bytes] | None, rest: AsyncIterator[tuple[int, bytes]]
-    ) -> None:
-        """A server that does not know ``stream``: only when the answer was there can be seen."""
-        body = bytearray()
-        last_ns = self.clock()
-        async for now_ns, chunk in _all(first, rest):
-            last_ns = now_ns
-            body += chunk
-            if len(body) > self._largest:
-                self.fail("too_large")
-                return
-        self._take(body.decode("utf-8", "replace"), last_ns)
-        self._end(last_ns, told=True)
+                return True
+            self._take(
+                event.data, now_ns, named_error=event.name == "error", cut=not event.complete
+            )
+            if self._fault is not None:
+                return True
+        return False
 
     def _take(
         self, data: str, now_ns: int, *, named_error: bool = False, cut: bool = False
@@ -160,7 +153,7 @@ class Answer:
             self.fail("no_tokens")
 
     def sent(self) -> None:
-        """The request goes out now."""
+        """The request goes out now; called again once a connection for it has been made."""
         self._sent_ns = self.clock()
 
     def fail(self, fault: str) -> None:
@@ -207,7 +200,9 @@ class Answer:
         )
 
 
-async def stamped(response: httpx.Response, clock: Clock) -> AsyncIterator[tuple[int, bytes]]:
+async def stamped(
+    response: httpx.Response, clock: Clock
+) -> AsyncGenerator[tuple[int, bytes], None]:
     """The body as it comes, decompressed, each piece with the time at which it was there.
 
     Decompressed here and not by the HTTP client, which would unpack a small piece to any size.
@@ -245,10 +240,11 @@ async def read_bounded(response: httpx.Response, largest: int) -> bytes | None:
         httpx.HTTPError: The connection broke, or the body cannot be decompressed.
     """
     body = bytearray()
-    async for _now_ns, chunk in stamped(response, lambda: 0):
-        body += chunk
-        if len(body) > largest:
-            return None
+    async with aclosing(stamped(response, lambda: 0)) as chunks:
+        async for _now_ns, chunk in chunks:
+            body += chunk
+            if len(body) > largest:
+                return None
     return bytes(body)
 
 
@@ -266,15 +262,6 @@ def _inflated(inflate: zlib._Decompress, raw: bytes) -> Iterator[bytes]:
     while raw:
         yield inflate.decompress(raw, _INFLATED_AT_ONCE)
         raw = inflate.unconsumed_tail
-
-
-async def _all(
-    first: tuple[int, bytes] | None, rest: AsyncIterator[tuple[int, bytes]]
-) -> AsyncIterator[tuple[int, bytes]]:
-    if first is not None:
-        yield first
-    async for chunk in rest:
-        yield chunk
 
 
 def _begins_like_events(chunk: bytes) -> bool:

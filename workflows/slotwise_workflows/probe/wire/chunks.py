@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,8 @@ DONE = "[DONE]"
 _CHANNELS = ("content", "reasoning_content", "reasoning", "refusal")
 _FAILED = frozenset({"error", "abort"})
 _LONGEST_NAME = 300
+_REASON = re.compile("[A-Za-z_]{1,24}")
+"""A word, and not whatever a server might write there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ def read_piece(text: str) -> Piece:
     details = details if isinstance(details, dict) else {}
     choice = _first_choice(body)
     reason = choice.get("finish_reason")
-    reason = reason[:40] if isinstance(reason, str) else None
+    reason = reason if isinstance(reason, str) and _REASON.fullmatch(reason) else None
     return Piece(
         has_token=_has_token(choice),
         output_tokens=_count(usage.get("completion_tokens")),

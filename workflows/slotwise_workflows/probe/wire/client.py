@@ -19,7 +19,17 @@ from slotwise_workflows.probe.wire.faults import fault_of_exception
 from slotwise_workflows.probe.wire.sse import EventTooLong
 from slotwise_workflows.probe.wire.target import Target
 
-__all__ = ["Clock", "Connection", "Page", "ask", "get_page", "new_client", "send", "wait_s"]
+__all__ = [
+    "Clock",
+    "Connection",
+    "Page",
+    "ask",
+    "backoff_s",
+    "get_page",
+    "new_client",
+    "send",
+    "tells_key",
+]
 
 LONGEST_WAIT_S = 30.0
 """Whoever asks for a longer wait than this is not asked again."""
@@ -140,7 +150,7 @@ async def ask(
     for attempt in range(retries + 1):
         answer = await send(connection, tokens=tokens, prompt=prompt, on_first_token=on_first_token)
         sample = answer.sample(stage=stage, name=name, trial=trial, scheduled_ns=scheduled_ns)
-        wait = wait_s(sample, attempt)
+        wait = backoff_s(sample, attempt)
         time_left = connection.deadline - asyncio.get_running_loop().time()
         if attempt == retries or wait is None or wait >= time_left:
             break
@@ -156,24 +166,34 @@ async def send(
     prompt: str,
     on_first_token: Callable[[], None] = lambda: None,
 ) -> Answer:
-    """Sends a request once; see `ask`."""
+    """Sends a request once; see `ask`.
+
+    Its time begins when its bytes go out: what it takes to make a connection is the network's, and
+    differs between the first request and the next.
+    """
     body = connection.dialect.body(
         connection.target.api, model=connection.model, tokens=tokens, prompt=prompt
     )
     answer = Answer(connection.clock, tokens, on_first_token)
-    try:
-        async with asyncio.timeout_at(connection.deadline):
+
+    async def watch(event: str, _info: object) -> None:
+        if event == "http11.send_request_headers.started":
             answer.sent()
-            async with connection.client.stream(
-                "POST", connection.target.url, json=body
-            ) as response:
-                await answer.follow(response)
+
+    try:
+        async with (
+            asyncio.timeout_at(connection.deadline),
+            connection.client.stream(
+                "POST", connection.target.url, json=body, extensions={"trace": watch}
+            ) as response,
+        ):
+            await answer.follow(response)
     except (httpx.HTTPError, TimeoutError, EventTooLong) as error:
         answer.fail(fault_of_exception(error))
     return answer
 
 
-def wait_s(sample: Sample, attempt: int) -> float | None:
+def backoff_s(sample: Sample, attempt: int) -> float | None:
     """How long to wait before a request is sent again.
 
     Args:
@@ -234,6 +254,13 @@ def _stays(url: str, location: str) -> str | None:
         return following if same and (old.scheme, new.scheme) == ("http", "https") else None
     except ValueError:
         return None
+
+
+def tells_key(client: httpx.AsyncClient, text: str) -> bool:
+    """Whether a server's text holds the key that the client sends: such a text is never shown."""
+    bearer = client.headers.get("authorization", "").removeprefix("Bearer ")
+    key = client.headers.get("api-key", bearer).lower()
+    return key != "" and key in text.lower()
 
 
 def is_loopback(host: str) -> bool:

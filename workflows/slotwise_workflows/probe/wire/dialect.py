@@ -6,7 +6,7 @@ in ``docs/reference/endpoints.md``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -201,7 +201,7 @@ class Dialect:
                 body[outer] = value
         return body
 
-    def after_refusal(self, said: str, api: Api) -> Dialect | None:
+    def after_refusal(self, said: str, api: Api, *, last: bool = False) -> Dialect | None:
         """What to send instead, after HTTP 400 or 422.
 
         The optional fields that the refusal names are dropped; if it names none, the other of
@@ -212,13 +212,15 @@ class Dialect:
         Args:
             said: The refusal's text.
             api: Which API refused.
+            last: Whether there is one more try only; then all optional fields go with the named.
 
         Returns:
             The dialect with less, or None if there is nothing left to leave out.
         """
-        named = tuple(name for name in self.optional if name.rpartition(".")[2] in said)
+        named = {name for name in self.optional if name.rpartition(".")[2] in said}
+        named -= {name.partition(".")[0] for name in named if "." in name}  # its place, not itself
         if named:
-            return self._without(named)
+            return self._without(self.optional if last else named)
         may_swap = api == "chat" and not {"max_tokens", "max_completion_tokens"} & {*self.dropped}
         if may_swap and (self.limit in said or not self.optional):
             other: Limit = "max_tokens"
@@ -227,7 +229,7 @@ class Dialect:
             return replace(self, limit=other, dropped=(*self.dropped, self.limit))
         return self._without(self.optional) if self.optional else None
 
-    def _without(self, names: Sequence[str]) -> Dialect:
+    def _without(self, names: Collection[str]) -> Dialect:
         """A field's own fields go with it."""
         gone = [name for name in self.optional if name in names or name.partition(".")[0] in names]
         kept = tuple(name for name in self.optional if name not in gone)

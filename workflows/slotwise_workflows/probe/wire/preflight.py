@@ -14,7 +14,7 @@ from slotwise_workflows.probe.model import Endpoint, Sample
 from slotwise_workflows.probe.prompts import prompt
 from slotwise_workflows.probe.wire.answer import Answer
 from slotwise_workflows.probe.wire.chunks import model_cards
-from slotwise_workflows.probe.wire.client import Clock, Connection, Page, get_page, send
+from slotwise_workflows.probe.wire.client import Clock, Connection, Page, get_page, send, tells_key
 from slotwise_workflows.probe.wire.dialect import (
     PRODUCTS,
     UNKNOWN,
@@ -85,6 +85,7 @@ async def preflight(
     target = candidates[0]
     listed = await _list_models(client, target, wanted=model)
     cards = [] if listed is None else model_cards(listed.body)
+    cards = [card for card in cards if not tells_key(client, card["id"])]
     model = _chosen(cards, target) if model is None else model
     product, sign, page = await _recognise(client, target, listed, cards)
     connection = Connection(client, target, model, dialect_of(product, model), clock, deadline)
@@ -144,7 +145,7 @@ async def _list_models(
     fault = fault_of_status(page.status)
     if fault == "redirect":
         raise endpoint_error(
-            fault, where=target.shown, status=page.status, detail=_to(page.redirect_host)
+            fault, where=target.shown, status=page.status, detail=_to(client, page.redirect_host)
         )
     # A key may be good for requests and not for the list; with a model given, the list is no need.
     if fault == "unauthorized" and wanted is None:
@@ -220,35 +221,36 @@ async def _first_answer(
         sample = answer.sample(stage="baseline", name="baseline", trial=0)
         if sample.fault is None:
             break
-        following = _following(connection, remaining, answer, sample)
+        following = _following(connection, remaining, answer, sample, last=tries == TRIES - 1)
         if following is None or tries == TRIES:
             raise endpoint_error(
                 sample.fault,
                 where=connection.target.shown,
                 status=sample.status,
-                detail=_detail(answer, sample),
+                detail=_detail(connection, answer, sample),
             )
         connection = following
     return connection, sample, tries
 
 
 def _following(
-    connection: Connection, others: list[Target], answer: Answer, sample: Sample
+    connection: Connection, others: list[Target], answer: Answer, sample: Sample, *, last: bool
 ) -> Connection | None:
     """What to try after a refusal, if anything; takes the API tried next off the others."""
     if sample.fault == "not_found" and others:
         return replace(connection, target=others.pop(0))
     if sample.status in {400, 422}:
-        dialect = connection.dialect.after_refusal(answer.refusal, connection.target.api)
+        api = connection.target.api
+        dialect = connection.dialect.after_refusal(answer.refusal, api, last=last)
         return None if dialect is None else replace(connection, dialect=dialect)
     return None
 
 
-def _detail(answer: Answer, sample: Sample) -> str:
+def _detail(connection: Connection, answer: Answer, sample: Sample) -> str:
     if sample.retry_after_s is not None:
-        return f"in {sample.retry_after_s:g} s again"
-    return _to(answer.redirect_host)
+        return f"again in {sample.retry_after_s:g} s"
+    return _to(connection.client, answer.redirect_host)
 
 
-def _to(host: str) -> str:
-    return f"to {host}" if host else ""
+def _to(client: httpx.AsyncClient, host: str) -> str:
+    return f"to {host}" if host and not tells_key(client, host) else ""

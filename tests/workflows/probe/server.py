@@ -195,6 +195,9 @@ class Server:
         if status != 200:
             return await self.whole(writer, status, {"error": {"message": "no"}})
         unknown = [] if faults.known is None else sorted(fields_of(body) - faults.known)
+        unknown = [
+            name for name in unknown if name.partition(".")[0] not in unknown or name in body
+        ]
         if unknown:
             named = "no" if faults.mute else f"Unrecognized: {', '.join(unknown)}"
             return await self.whole(writer, faults.refusal, {"error": {"message": named}})

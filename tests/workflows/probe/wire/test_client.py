@@ -36,6 +36,7 @@ STREAM = (
     b'data: {"choices": [{"delta": {"content": "x"}}]}\n\n'
     b'data: {"choices": [{"delta": {}, "finish_reason": "length"}]}\n\ndata: [DONE]\n\n'
 )
+BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"
 EVENTS = {"content-type": "text/event-stream"}
 
 
@@ -103,20 +104,39 @@ def test_a_connection_reset_in_mid_stream(serve: Serve) -> None:
     assert (sample.fault, sample.status) == ("connection_lost", 200)
 
 
+@pytest.mark.parametrize(
+    ("head", "fault"),
+    [
+        (b"", "connection_lost"),
+        (b"HTTP/1.1 200 OK\r\ncontent-le", "connection_lost"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{}", "connection_lost"),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{", "connection_lost"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", "not_http"),
+        (b"HTTP/1.1 200 OK\r\nx: " + b"y" * 200_000, "not_http"),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", "not_http"),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_what_is_no_whole_http_answer(head: bytes, fault: str) -> None:
+    with listening(None, head) as port:
+        assert asked(f"http://localhost:{port}").fault == fault
+
+
 def test_a_slow_answer_ends_at_the_deadline(serve: Serve) -> None:
     sample = asked(serve(step_ms=60_000.0).url, seconds=0.3)
     assert (sample.fault, sample.first_token_ns) == ("timeout", None)
 
 
 @contextmanager
-def listening(context: ssl.SSLContext | None) -> Iterator[int]:
-    """A port that answers whatever comes with HTTP 400; with TLS if there is a context."""
+def listening(context: ssl.SSLContext | None, said: bytes = BAD_REQUEST) -> Iterator[int]:
+    """A port that says the same to whatever comes; over TLS if there is a context."""
     ready, stop = threading.Event(), threading.Event()
     ports: list[int] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read(1)
-        writer.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
+        await reader.read(1 << 16)  # what is left unread would reset the connection
+        writer.write(said)
+        await writer.drain()
         writer.close()
 
     async def serve() -> None:

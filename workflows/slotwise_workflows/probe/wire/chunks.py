@@ -58,7 +58,10 @@ def read_piece(text: str) -> Piece:
     details = details if isinstance(details, dict) else {}
     choice = _first_choice(body)
     reason = choice.get("finish_reason")
-    reason = reason if isinstance(reason, str) and _REASON.fullmatch(reason) else None
+    if not isinstance(reason, str):
+        reason = None
+    elif not _REASON.fullmatch(reason):
+        reason = "other"
     return Piece(
         has_token=_has_token(choice),
         output_tokens=_count(usage.get("completion_tokens")),

@@ -34,9 +34,6 @@ __all__ = [
 LONGEST_WAIT_S = 30.0
 """Whoever asks for a longer wait than this is not asked again."""
 _CONNECT_S = 10.0
-_KEPT_S = 3.0
-"""An idle connection is kept less long than servers keep theirs (5 s is common), so that none is
-used at the moment the server closes it."""
 _LARGEST_PAGE = 1 << 20
 _REDIRECTS = 3
 _PASSING = frozenset({"rate_limited", "server_error", "connection_lost", "cut", "unreachable"})
@@ -83,7 +80,9 @@ class Page:
 def new_client(api_key: str | None, target: Target | None = None) -> httpx.AsyncClient:
     """A client that follows no redirect and waits as long as the probe's own deadline.
 
-    Proxies are taken from the environment, but never for this machine's own addresses. HTTP/1.1.
+    Every request has a connection of its own: one used before may be closed by the server at that
+    very moment, and the failure would be the generator's. Proxies are taken from the environment,
+    but never for this machine's own addresses. HTTP/1.1.
 
     Args:
         api_key: Sent as a bearer token, or as Azure wants it.
@@ -93,6 +92,7 @@ def new_client(api_key: str | None, target: Target | None = None) -> httpx.Async
         The client; to be closed.
     """
     headers = {"Accept": "text/event-stream, application/json", "Accept-Encoding": "identity"}
+    headers["Connection"] = "close"
     host = "" if target is None else target.host
     if api_key is not None:
         product = product_of_host(host)
@@ -105,9 +105,7 @@ def new_client(api_key: str | None, target: Target | None = None) -> httpx.Async
         headers=headers,
         follow_redirects=False,
         timeout=httpx.Timeout(None, connect=_CONNECT_S),
-        limits=httpx.Limits(
-            max_connections=None, max_keepalive_connections=None, keepalive_expiry=_KEPT_S
-        ),
+        limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
         mounts={direct: None} if is_loopback(host) else None,
     )
 
@@ -168,8 +166,7 @@ async def send(
 ) -> Answer:
     """Sends a request once; see `ask`.
 
-    Its time begins when its bytes go out: what it takes to make a connection is the network's, and
-    differs between the first request and the next.
+    Its time begins when its bytes go out: what it takes to make a connection is the network's.
     """
     body = connection.dialect.body(
         connection.target.api, model=connection.model, tokens=tokens, prompt=prompt

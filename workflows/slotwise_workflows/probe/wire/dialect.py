@@ -141,7 +141,7 @@ PRODUCTS: tuple[Product, ...] = (
     ),
     Product(
         "ollama",
-        ("https://github.com/ollama/ollama/blob/main/docs/api/openai-compatibility.mdx",),
+        ("https://docs.ollama.com/api/openai-compatibility",),
         optional=(USAGE,),
         page="/api/version",
         page_key="version",

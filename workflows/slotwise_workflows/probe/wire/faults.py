@@ -21,6 +21,7 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
     ),
     "timeout": ("the endpoint did not answer in time", "Try again when it is less busy"),
     "connection_lost": ("the endpoint closed the connection in the middle of an answer", ""),
+    "not_http": ("the endpoint's answer is no HTTP", "Check the address and its port"),
     "redirect": (
         "the endpoint redirects elsewhere, and requests are not sent elsewhere",
         "Give the final URL",
@@ -75,6 +76,10 @@ def fault_of_exception(error: Exception) -> str:
         if any(isinstance(cause, socket.gaierror) for cause in causes):
             return "name_unknown"
         return "unreachable"
+    if isinstance(error, httpx.RemoteProtocolError):
+        # One class for a peer that hangs up and for one that says what it should not.
+        hung_up = any(word in str(error) for word in ("disconnected", "closed"))
+        return "connection_lost" if hung_up else "not_http"
     return "connection_lost"
 
 

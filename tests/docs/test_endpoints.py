@@ -9,8 +9,9 @@ import pytest
 
 from slotwise_workflows.probe.model import Endpoint
 from slotwise_workflows.probe.wire.client import LONGEST_WAIT_S
-from slotwise_workflows.probe.wire.dialect import OPTIONAL, OWN_ENDS, PRODUCTS, UNKNOWN, Product
+from slotwise_workflows.probe.wire.dialect import OWN_ENDS
 from slotwise_workflows.probe.wire.faults import SENTENCES
+from slotwise_workflows.probe.wire.products import OPTIONAL, PRODUCTS, UNKNOWN, Product
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/endpoints.md").read_text(encoding="utf-8")
 

@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 from slotwise_workflows.probe.wire.client import Connection
-from slotwise_workflows.probe.wire.dialect import UNKNOWN, Dialect, dialect_of
+from slotwise_workflows.probe.wire.dialect import Dialect, dialect_of
+from slotwise_workflows.probe.wire.products import UNKNOWN
 from slotwise_workflows.probe.wire.target import Target, targets
 
 

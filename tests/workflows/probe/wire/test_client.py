@@ -27,7 +27,8 @@ from slotwise_workflows.probe.wire.client import (
     new_client,
     tells_key,
 )
-from slotwise_workflows.probe.wire.dialect import UNKNOWN, dialect_of
+from slotwise_workflows.probe.wire.dialect import dialect_of
+from slotwise_workflows.probe.wire.products import UNKNOWN
 from slotwise_workflows.probe.wire.target import targets
 
 Serve = Callable[..., Any]

@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slotwise_workflows.probe.model import Kind
-from slotwise_workflows.probe.wire.dialect import (
+from slotwise_workflows.probe.wire.dialect import Dialect, dialect_of
+from slotwise_workflows.probe.wire.products import (
     FORCING,
     OPTIONAL,
     PRODUCTS,
     UNKNOWN,
-    Dialect,
-    dialect_of,
     product_of_host,
     product_of_list,
     told,

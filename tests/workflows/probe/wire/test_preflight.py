@@ -16,8 +16,8 @@ from slotwise_workflows.errors import EndpointError
 from slotwise_workflows.probe.model import Endpoint
 from slotwise_workflows.probe.plan import BASELINE_TRIES
 from slotwise_workflows.probe.wire.client import new_client
-from slotwise_workflows.probe.wire.dialect import PRODUCTS
 from slotwise_workflows.probe.wire.preflight import TRIES, Preflight, preflight
+from slotwise_workflows.probe.wire.products import PRODUCTS
 from slotwise_workflows.probe.wire.target import targets
 
 Serve = Callable[..., Any]

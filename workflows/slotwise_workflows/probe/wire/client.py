@@ -14,8 +14,9 @@ import httpx
 from slotwise_workflows.probe.model import Sample, Stage
 from slotwise_workflows.probe.wire.answer import Answer, Clock, host_of_redirect, read_bounded
 from slotwise_workflows.probe.wire.chunks import read_json
-from slotwise_workflows.probe.wire.dialect import Dialect, product_of_host
+from slotwise_workflows.probe.wire.dialect import Dialect
 from slotwise_workflows.probe.wire.faults import fault_of_exception
+from slotwise_workflows.probe.wire.products import product_of_host
 from slotwise_workflows.probe.wire.sse import EventTooLong
 from slotwise_workflows.probe.wire.target import Target
 

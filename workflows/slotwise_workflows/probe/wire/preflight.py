@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,19 +16,19 @@ from slotwise_workflows.probe.prompts import prompt
 from slotwise_workflows.probe.wire.answer import Answer
 from slotwise_workflows.probe.wire.chunks import model_cards
 from slotwise_workflows.probe.wire.client import Clock, Connection, Page, get_page, send, tells_key
-from slotwise_workflows.probe.wire.dialect import (
-    PRODUCTS,
-    UNKNOWN,
-    Product,
-    dialect_of,
-    product_of_host,
-    product_of_list,
-    told,
-)
+from slotwise_workflows.probe.wire.dialect import dialect_of
 from slotwise_workflows.probe.wire.faults import (
     endpoint_error,
     fault_of_exception,
     fault_of_status,
+)
+from slotwise_workflows.probe.wire.products import (
+    PRODUCTS,
+    UNKNOWN,
+    Product,
+    product_of_host,
+    product_of_list,
+    told,
 )
 from slotwise_workflows.probe.wire.target import Target
 
@@ -83,37 +84,35 @@ async def preflight(
             answer.
     """
     target = candidates[0]
-    listed = await _list_models(client, target, wanted=model)
+    listed = await _list_models(client, target, wanted=model, deadline=deadline)
     cards = [] if listed is None else model_cards(listed.body)
     cards = [card for card in cards if not tells_key(client, card["id"])]
     model = _chosen(cards, target) if model is None else model
-    product, sign, page = await _recognise(client, target, listed, cards)
+    product, sign, page = await _recognise(client, target, listed, cards, deadline)
     connection = Connection(client, target, model, dialect_of(product, model), clock, deadline)
     connection, sample, requests = await _first_answer(
         connection, candidates[1:], tokens=tokens, rng=rng
     )
-    endpoint = _endpoint(product, sign, connection, sample)
-    card = next((card for card in cards if card["id"] == model), None)
     if page is None and product.page:
-        page = await _page(client, target, product)
-    longest = told(card, product.max_tokens_at, model=model)
-    endpoint = endpoint.model_copy(
-        update={
-            "max_model_tokens": longest or told(page, product.max_tokens_at, model=model),
-            "slots_told": told(page, product.slots_at, model=model),
-        }
+        page = await _page(client, target, product, deadline)
+    card = next((card for card in cards if card["id"] == model), None)
+    longest = told(card, product.max_tokens_at) or told(page, product.max_tokens_at, model=model)
+    endpoint = _endpoint(
+        connection, sample, sign, longest=longest, slots=told(page, product.slots_at)
     )
     return Preflight(connection, endpoint, sample, requests)
 
 
-def _endpoint(product: Product, sign: str, connection: Connection, sample: Sample) -> Endpoint:
+def _endpoint(
+    connection: Connection, sample: Sample, sign: str, *, longest: int | None, slots: int | None
+) -> Endpoint:
     forced_by = connection.dialect.forced_by
     counted = sample.output_tokens
     forced = None if counted is None or not forced_by else True
     if counted is not None and counted != sample.asked_tokens:
         forced = False
     return Endpoint(
-        kind=product.kind,
+        kind=connection.dialect.kind,
         sign=sign,
         api=connection.target.api,
         model=connection.model,
@@ -123,13 +122,13 @@ def _endpoint(product: Product, sign: str, connection: Connection, sample: Sampl
         lengths_forced=forced,
         forced_by=forced_by,
         dropped_fields=list(connection.dialect.dropped),
-        max_model_tokens=None,
-        slots_told=None,
+        max_model_tokens=longest,
+        slots_told=slots,
     )
 
 
 async def _list_models(
-    client: httpx.AsyncClient, target: Target, *, wanted: str | None
+    client: httpx.AsyncClient, target: Target, *, wanted: str | None, deadline: float
 ) -> Page | None:
     """The endpoint's list of models; None for a URL that names its model itself.
 
@@ -139,7 +138,7 @@ async def _list_models(
     if target.names_model:
         return None
     try:
-        page = await get_page(client, target.models_url, seconds=_LIST_S)
+        page = await get_page(client, target.models_url, seconds=_left(deadline, _LIST_S))
     except (httpx.HTTPError, TimeoutError) as error:
         raise endpoint_error(fault_of_exception(error), where=target.shown, status=None) from None
     fault = fault_of_status(page.status)
@@ -176,6 +175,7 @@ async def _recognise(
     target: Target,
     listed: Page | None,
     cards: Sequence[dict[str, object]],
+    deadline: float,
 ) -> tuple[Product, str, dict[str, Any] | None]:
     """The product, what gave it away, and its own page where that was it."""
     product = product_of_host(target.host)
@@ -186,21 +186,26 @@ async def _recognise(
     if found is not None:
         return *found, None
     for product in PRODUCTS:
-        page = await _page(client, target, product) if product.page else None
+        page = await _page(client, target, product, deadline) if product.page else None
         if page is not None and product.page_key in page:
             return product, f"GET {product.page}", page
     return UNKNOWN, "none", None
 
 
 async def _page(
-    client: httpx.AsyncClient, target: Target, product: Product
+    client: httpx.AsyncClient, target: Target, product: Product, deadline: float
 ) -> dict[str, Any] | None:
     """A product's own page, if there is one with an object on it."""
     try:
-        page = await get_page(client, target.root + product.page, seconds=_PAGE_S)
+        page = await get_page(client, target.root + product.page, seconds=_left(deadline, _PAGE_S))
     except (httpx.HTTPError, TimeoutError):
         return None
     return page.body if page.status == 200 and isinstance(page.body, dict) else None
+
+
+def _left(deadline: float, most: float) -> float:
+    """Seconds that a page may take."""
+    return min(most, deadline - asyncio.get_running_loop().time())
 
 
 async def _first_answer(

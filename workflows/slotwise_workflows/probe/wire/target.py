@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.model import Api
-from slotwise_workflows.probe.wire.dialect import product_of_host
+from slotwise_workflows.probe.wire.products import product_of_host
 
 PATHS: dict[Api, str] = {"chat": "chat/completions", "completions": "completions"}
 

@@ -46,7 +46,7 @@ def test_how_each_product_is_recognised(product: Product) -> None:
     signs = (*product.owners, product.server, product.page_key)
     signs += tuple(host.removeprefix(".") for host in product.hosts)
     assert all(f"`{sign}`" in line for sign in signs if sign)
-    assert product.page in line
+    assert all(f"`GET {path}`" in line for path in product.pages)
     told = [".".join(key for key in keys if key != "data") for keys in
             (product.max_tokens_at, product.slots_at)]  # fmt: skip
     assert all(f"`{key}`" in line for key in told if key)

@@ -62,7 +62,7 @@ def test_every_product_is_in_the_table_once() -> None:
     for product in PRODUCTS:
         assert all(source.startswith("https://") for source in product.sources)
         assert product.sources
-        assert product.hosts or product.owners or product.server or product.page_key
+        assert product.hosts or product.owners or product.server or product.pages
         assert set(product.optional) <= set(OPTIONAL)
     assert set(OPTIONAL) >= FORCING
 

@@ -39,7 +39,7 @@ PRODUCT: dict[str, dict[str, Any]] = {
     "sglang": {
         "owned_by": "sglang",
         "entry": {"max_model_len": 8192},
-        "pages": {"/get_server_info": {"max_running_requests": 48, "version": "0.5"}},
+        "pages": {"/server_info": {"max_running_requests": 48, "version": "0.5"}},
         "known": CHAT | USAGE | IN_CHUNKS | {"ignore_eos", "min_tokens", "max_completion_tokens"},
     },
     "tensorrt-llm": {
@@ -135,6 +135,27 @@ def test_each_product_is_recognised_and_sent_only_what_it_knows(
     )
     in_chunks = kind in {"vllm", "sglang", "tensorrt-llm"}
     assert found.sample.first_chunk_tokens == (1 if in_chunks else None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "page", "holds"),
+    [
+        ("sglang", "/server_info", {"max_running_requests": None}),
+        ("sglang", "/get_server_info", {"max_running_requests": 8}),
+        ("llama.cpp", "/props", {"total_slots": 1}),
+        ("tgi", "/info", {"max_concurrent_requests": 128}),
+        ("lmstudio", "/api/v0/models", {"data": []}),
+        ("ollama", "/api/version", {"version": "0.1"}),
+        ("unknown", "/api/version", {"error": "Unexpected endpoint"}),
+        ("unknown", "/props", []),
+    ],
+)
+def test_products_are_recognised_by_their_own_page(
+    serve: Serve, fly: Fly, kind: str, page: str, holds: object
+) -> None:
+    endpoint = fly(serve(**FAST, faults={"pages": {page: holds}}).url).endpoint
+    assert endpoint.kind == kind
+    assert endpoint.sign == ("none" if kind == "unknown" else f"GET {page}")
 
 
 @pytest.mark.parametrize(
@@ -331,5 +352,5 @@ def test_pages_are_asked_for_only_where_nothing_else_told(serve: Serve, fly: Fly
     assert server.targets == ["/v1/models", "/v1/chat/completions"]
     server = serve(**FAST)
     fly(server.url)
-    pages = [product.page for product in PRODUCTS if product.page]
+    pages = [path for product in PRODUCTS for path in product.pages]
     assert server.targets == ["/v1/models", *pages, "/v1/chat/completions"]

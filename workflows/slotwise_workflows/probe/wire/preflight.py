@@ -93,8 +93,8 @@ async def preflight(
     connection, sample, requests = await _first_answer(
         connection, candidates[1:], tokens=tokens, rng=rng
     )
-    if page is None and product.page:
-        page = await _page(client, target, product, deadline)
+    if page is None:
+        page, _path = await _page(client, target, product, deadline)
     card = next((card for card in cards if card["id"] == model), None)
     longest = told(card, product.max_tokens_at) or told(page, product.max_tokens_at, model=model)
     endpoint = _endpoint(
@@ -186,21 +186,24 @@ async def _recognise(
     if found is not None:
         return *found, None
     for product in PRODUCTS:
-        page = await _page(client, target, product, deadline) if product.page else None
-        if page is not None and product.page_key in page:
-            return product, f"GET {product.page}", page
+        page, path = await _page(client, target, product, deadline)
+        if page is not None:
+            return product, f"GET {path}", page
     return UNKNOWN, "none", None
 
 
 async def _page(
     client: httpx.AsyncClient, target: Target, product: Product, deadline: float
-) -> dict[str, Any] | None:
-    """A product's own page, if there is one with an object on it."""
-    try:
-        page = await get_page(client, target.root + product.page, seconds=_left(deadline, _PAGE_S))
-    except (httpx.HTTPError, TimeoutError):
-        return None
-    return page.body if page.status == 200 and isinstance(page.body, dict) else None
+) -> tuple[dict[str, Any] | None, str]:
+    """The product's own page and where it is, if there is one that holds the product's key."""
+    for path in product.pages:
+        try:
+            page = await get_page(client, target.root + path, seconds=_left(deadline, _PAGE_S))
+        except (httpx.HTTPError, TimeoutError):
+            continue
+        if page.status == 200 and isinstance(page.body, dict) and product.page_key in page.body:
+            return page.body, path
+    return None, ""
 
 
 def _left(deadline: float, most: float) -> float:

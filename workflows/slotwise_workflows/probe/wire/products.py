@@ -39,7 +39,7 @@ class Product:
         hosts: Host names of its own service, or their ends after a dot.
         server: How its ``Server`` header begins.
         owners: What ``owned_by`` is in its list of models.
-        page: A page at its root that costs nothing.
+        pages: Where, at its root, a page is that costs nothing; its newer place first.
         page_key: A key on that page by which it is recognised.
         max_tokens_at: Where the page or the model's entry in the list says the longest sequence,
             a key in each level.
@@ -53,7 +53,7 @@ class Product:
     hosts: tuple[str, ...] = ()
     server: str = ""
     owners: tuple[str, ...] = ()
-    page: str = ""
+    pages: tuple[str, ...] = ()
     page_key: str = ""
     max_tokens_at: tuple[str, ...] = ()
     slots_at: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ PRODUCTS: tuple[Product, ...] = (
         ),
         optional=("ignore_eos", USAGE, USAGE_IN_CHUNKS),
         owners=("sglang",),
-        page="/get_server_info",
+        pages=("/server_info", "/get_server_info"),
         page_key="max_running_requests",
         max_tokens_at=("max_model_len",),
         slots_at=("max_running_requests",),
@@ -109,7 +109,7 @@ PRODUCTS: tuple[Product, ...] = (
         optional=("ignore_eos", "cache_prompt", USAGE),
         server="llama.cpp",
         owners=("llamacpp",),
-        page="/props",
+        pages=("/props",),
         page_key="total_slots",
         max_tokens_at=("default_generation_settings", "n_ctx"),
         slots_at=("total_slots",),
@@ -118,7 +118,7 @@ PRODUCTS: tuple[Product, ...] = (
         "tgi",
         ("https://huggingface.co/docs/text-generation-inference/reference/api_reference",),
         optional=(USAGE,),
-        page="/info",
+        pages=("/info",),
         page_key="max_concurrent_requests",
         max_tokens_at=("max_total_tokens",),
         slots_at=("max_batch_size",),
@@ -131,7 +131,7 @@ PRODUCTS: tuple[Product, ...] = (
         ),
         optional=(USAGE,),
         owners=("organization_owner",),
-        page="/api/v0/models",
+        pages=("/api/v0/models",),
         page_key="data",
         max_tokens_at=("data", "loaded_context_length"),
     ),
@@ -139,7 +139,7 @@ PRODUCTS: tuple[Product, ...] = (
         "ollama",
         ("https://docs.ollama.com/api/openai-compatibility",),
         optional=(USAGE,),
-        page="/api/version",
+        pages=("/api/version",),
         page_key="version",
     ),
 )

@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
+from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.model import Sample
 from slotwise_workflows.probe.wire.client import (
     LONGEST_WAIT_S,
@@ -326,6 +327,33 @@ def test_proxies_are_for_other_machines(host: str, monkeypatch: pytest.MonkeyPat
 
     assert asyncio.run(main(f"http://{host}:8000/v1"))
     assert not asyncio.run(main("http://gpu.example:8000/v1"))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("ALL_PROXY", "socks5://user:pw@proxy:1080", "proxy"),
+        ("HTTP_PROXY", "ftp://user:pw@proxy", "proxy"),
+        ("HTTPS_PROXY", "http://user:pw@a b:1", None),
+        ("NO_PROXY", "[::", "proxy"),
+        ("SSL_CERT_FILE", "/pw/nowhere", "certificates"),
+    ],
+)
+def test_an_environment_that_cannot_be_used_is_told(
+    variable: str, value: str, said: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.setenv(variable, value)
+    if said is None:
+        new_client(None, targets("http://gpu.example", "chat")[0])
+    else:
+        with pytest.raises(UsageError, match=said) as error:
+            new_client(None, targets("http://gpu.example", "chat")[0])
+        assert "pw" not in str(error.value)
+    if variable != "SSL_CERT_FILE":  # this machine needs no proxy, usable or not
+        new_client(None, targets("http://localhost", "chat")[0])
 
 
 def test_which_texts_tell_the_key() -> None:

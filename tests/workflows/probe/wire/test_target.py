@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.wire.target import targets
@@ -56,11 +59,26 @@ def test_models_and_what_is_shown() -> None:
         "http://h:99999",
         "http://u:p@h",
         "http://[h",
+        "http://xn--/",
+        "http://h/\x01",
+        "http://h/a\tb",
+        "http://h/" + "x" * 70_000,
     ],
 )
 def test_what_is_no_url(url: str) -> None:
     with pytest.raises(UsageError):
         targets(url, "auto")
+
+
+@given(st.text(max_size=20), st.sampled_from(["", "http://", "https://h", "http://h/"]))
+def test_whatever_is_given_is_no_url_or_one_that_can_be_asked(text: str, begin: str) -> None:
+    try:
+        found = targets(begin + text, "auto")
+    except UsageError:
+        return
+    for target in found:
+        for url in (target.url, target.models_url, f"{target.root}/props"):
+            assert httpx.URL(url).host
 
 
 def test_a_url_and_an_api_that_contradict() -> None:

@@ -11,6 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx
 
+from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.model import Sample, Stage
 from slotwise_workflows.probe.wire.answer import Answer, Clock, host_of_redirect, read_bounded
 from slotwise_workflows.probe.wire.chunks import read_json
@@ -91,6 +92,9 @@ def new_client(api_key: str | None, target: Target | None = None) -> httpx.Async
 
     Returns:
         The client; to be closed.
+
+    Raises:
+        UsageError: The environment names a proxy or certificates that cannot be used.
     """
     headers = {"Accept": "text/event-stream, application/json", "Accept-Encoding": "identity"}
     headers["Connection"] = "close"
@@ -101,14 +105,26 @@ def new_client(api_key: str | None, target: Target | None = None) -> httpx.Async
             headers["api-key"] = api_key
         else:
             headers["Authorization"] = f"Bearer {api_key}"
-    direct = f"all://[{host}]" if ":" in host else f"all://{host}"
-    return httpx.AsyncClient(
-        headers=headers,
-        follow_redirects=False,
-        timeout=httpx.Timeout(None, connect=_CONNECT_S),
-        limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
-        mounts={direct: None} if is_loopback(host) else None,
-    )
+    try:
+        certificates = httpx.create_ssl_context()
+    except OSError:
+        raise UsageError(
+            "the certificates that SSL_CERT_FILE names cannot be read", hint="Correct or unset it"
+        ) from None
+    try:
+        return httpx.AsyncClient(
+            headers=headers,
+            follow_redirects=False,
+            timeout=httpx.Timeout(None, connect=_CONNECT_S),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
+            verify=certificates,
+            trust_env=not is_loopback(host),
+        )
+    except (ValueError, ImportError, httpx.InvalidURL):  # an import: of what SOCKS proxies need
+        raise UsageError(
+            "the proxy that the environment names cannot be used",
+            hint="Set HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY to http:// proxies and hosts",
+        ) from None
 
 
 async def ask(
@@ -244,13 +260,13 @@ async def get_page(client: httpx.AsyncClient, url: str, *, seconds: float) -> Pa
 def _stays(url: str, location: str) -> str | None:
     """Where a redirect leads, if that is the same host, as safe as before."""
     try:
-        following = urljoin(url, location)
+        following = str(httpx.URL(urljoin(url, location)))
         old, new = urlsplit(url), urlsplit(following)
         same = new.hostname == old.hostname and new.username is None
         if new.scheme == old.scheme:
             return following if same and new.port == old.port else None
         return following if same and (old.scheme, new.scheme) == ("http", "https") else None
-    except ValueError:
+    except (ValueError, httpx.InvalidURL):
         return None
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
+import httpx
+
 from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.model import Api
 from slotwise_workflows.probe.wire.products import product_of_host
@@ -67,8 +69,8 @@ def targets(url: str, api: Literal["auto", "chat", "completions"]) -> tuple[Targ
     """
     try:
         parts = urlsplit(url)
-        port_ok = parts.port is None or parts.port > 0
-    except ValueError:
+        port_ok = httpx.URL(url).host != "" and (parts.port is None or parts.port > 0)
+    except (ValueError, httpx.InvalidURL):
         port_ok = False
     if not port_ok or parts.scheme not in {"http", "https"} or not parts.hostname:
         raise UsageError("the URL is none", hint="Give one such as http://localhost:8000/v1")

@@ -129,7 +129,7 @@ class Answer:
         self._told = merge(self._told, piece)
         if not piece.has_token:
             return
-        if piece.output_tokens is None:
+        if piece.output_tokens is None and self._told.output_tokens is not None:
             # A count from before this token is not that of the answer.
             self._told = replace(self._told, output_tokens=None)
         self._chunks += 1

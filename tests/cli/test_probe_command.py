@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import http.server
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +54,112 @@ def endpoint() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
         thread.join()
+
+
+KEY = "sk-Right-4711"
+LISTED = {"data": [{"id": "tiny", "owned_by": KEY, KEY: KEY}]}
+CHUNK = {"choices": [{"delta": {"content": KEY}, "finish_reason": None}]}
+LAST = {"choices": [{"delta": {}, "finish_reason": KEY}], "usage": {"completion_tokens": KEY}}
+
+
+def whole(body: object, status: str = "200 OK", *headers: str) -> bytes:
+    content = json.dumps(body).encode()
+    told = [f"HTTP/1.1 {status}", f"content-length: {len(content)}", f"x-key: {KEY}", *headers]
+    return ("\r\n".join(told) + "\r\n\r\n").encode() + content
+
+
+def stream(*events: object) -> bytes:
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nserver: {KEY}\r\n\r\n"
+    return (head + "".join(f"data: {json.dumps(event)}\n\n" for event in events)).encode()
+
+
+ERROR = {"error": {"message": f"what is {KEY}?", "param": KEY}}
+# Answers to GET /models and to a request, of servers that give the key back wherever they can.
+ECHOES = {
+    "the list refuses it": (whole(ERROR, "401 Unauthorized"), b"", "HTTP 401"),
+    "the list leads there": (
+        whole({}, "307 Moved", f"location: http://{KEY}.example/"),
+        b"",
+        "redirects elsewhere",
+    ),
+    "several models": (
+        whole({"data": [{"id": KEY}, {"id": "a"}, {"id": "b"}]}),
+        b"",
+        "serves 2 models: a, b",
+    ),
+    "the list is no HTTP": (KEY.encode() + b"\r\n\r\n", b"", "is no HTTP"),
+    "a status of its own": (whole(LISTED), whole(ERROR, f"418 {KEY}"), "HTTP 418"),
+    "refused": (whole(LISTED), whole(ERROR, "400 Bad Request"), "HTTP 400"),
+    "too often": (
+        whole(LISTED),
+        whole(ERROR, "429 Too Many", f"retry-after: {KEY}"),
+        "HTTP 429",
+    ),
+    "redirected": (whole(LISTED), whole({}, "302 Found", f"location: http://{KEY}/"), "HTTP 302"),
+    "no HTTP": (whole(LISTED), KEY.encode() + b"\r\n\r\n", "is no HTTP"),
+    "an unknown encoding": (
+        whole(LISTED),
+        whole({}, "200 OK", f"content-encoding: {KEY}"),
+        "decompressed",
+    ),
+    "no JSON": (whole(LISTED), stream(CHUNK, KEY), "not that of an OpenAI"),
+    "an error event": (whole(LISTED), stream(CHUNK, ERROR), "told of an error"),
+    "cut": (whole(LISTED), stream(CHUNK), "ends in the middle"),
+    "no token": (whole(LISTED), stream(LAST), "without a single token"),
+    "a model named after it": (whole({"data": [{"id": KEY}]}), stream(CHUNK, LAST), ""),
+    "an answer that is well": (whole(LISTED), stream(CHUNK, LAST), ""),
+}
+
+
+@pytest.fixture
+def echo() -> Iterator[Callable[[str], str]]:
+    """The URL of a server of that kind, which listens on this machine."""
+    with ExitStack() as stack:
+
+        def start(kind: str) -> str:
+            listed, answer, _said = ECHOES[kind]
+
+            class Echo(http.server.BaseHTTPRequestHandler):
+                def do_GET(self) -> None:
+                    page = self.path.partition("?")[0]
+                    self.wfile.write(listed if page == "/v1/models" else whole({}, "404 None"))
+
+                def do_POST(self) -> None:
+                    self.rfile.read(int(self.headers["content-length"]))
+                    self.wfile.write(answer)
+
+                def log_message(self, *_: object) -> None:
+                    """Says nothing."""
+
+            server = stack.enter_context(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Echo))
+            thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+            thread.start()
+            stack.callback(thread.join)
+            stack.callback(server.shutdown)
+            return f"http://127.0.0.1:{server.server_port}/v1?token={KEY}"
+
+        yield start
+
+
+@pytest.mark.parametrize("kind", ECHOES)
+def test_a_key_stands_in_nothing_that_is_written(
+    cli: Cli,
+    echo: Callable[[str], str],
+    kind: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("DEBUG", "slotwise")
+    monkeypatch.setenv("SLOTWISE_API_KEY", KEY)
+    done = cli("--debug", "probe", echo(kind), "--yes", "--json", "--output-dir", tmp_path)
+    said = ECHOES[kind][2]
+    assert said in done.err
+    assert (done.code, "Traceback" in done.err) == ((5, True) if said else (0, False))
+    written = [done.out, done.err, caplog.text, *(f.read_text() for f in tmp_path.iterdir())]
+    for text in written:
+        for secret in (KEY, "Right", "4711", "right-", base64.b64encode(KEY.encode()).decode()):
+            assert secret not in text
 
 
 WITH_KEY = {"SLOTWISE_API_KEY": "sk-right", "NO_PROXY": "127.0.0.1"}

@@ -7,8 +7,12 @@ does wrong. It listens on the loopback interface, on a port of its own, in a thr
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
+import socket
+import struct
 import threading
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -55,6 +59,21 @@ class Faults:
     crlf: bool = False
     comments: bool = False
     buffer: bool = False  # a proxy that passes a stream on when it has ended
+    prefix: str = "/v1"
+    owned_by: str = "somebody"
+    entry: dict[str, object] = field(default_factory=dict)  # more about each model listed
+    headers: dict[str, str] = field(default_factory=dict)  # of every whole answer
+    pages: dict[str, object] = field(default_factory=dict)  # what further paths hold
+    moved: dict[str, str] = field(default_factory=dict)  # where a path leads to
+    known: frozenset[str] | None = None  # refuses a body with any other field, by name
+    mute: bool = False  # refuses without a name
+    refusal: int = 400
+    encoding: str = ""  # gzip: compresses, whatever was asked for
+    per_chunk: int = 1  # tokens in a chunk
+    reset_after: int | None = None  # resets the connection after so many tokens
+    body: bytes | None = None  # answers with this, as it stands
+    content_type: str = "text/event-stream; charset=utf-8"
+    endless: bool = False  # again and again
 
 
 @dataclass
@@ -127,6 +146,7 @@ class Server:
     Attributes:
         url: Its address.
         requests: What came in: the path, the headers and the body of each generating request.
+        targets: The target of every request, a generating one or not, with its query.
         most: Requests it had running at once.
     """
 
@@ -134,6 +154,7 @@ class Server:
         self.policy = policy
         self.faults = faults
         self.requests: list[tuple[str, dict[str, str], dict[str, object]]] = []
+        self.targets: list[str] = []
         self.engines = [Engine(policy) for _ in range(policy.replicas)]
         self.url = ""
 
@@ -151,36 +172,74 @@ class Server:
 
     async def exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-        method, path = head[0].partition("?")[0].split(" ")[:2]
+        method, target = head[0].split(" ")[:2]
+        path = target.partition("?")[0]
+        self.targets.append(target)
         headers = {name.lower(): value for name, value in (h.split(": ", 1) for h in head[1:] if h)}
         raw = await reader.readexactly(int(headers.get("content-length", "0")))
         faults = self.faults
         if faults.key is not None and headers.get("authorization") != f"Bearer {faults.key}":
             return await self.whole(writer, 401, {"error": {"message": f"bad key {headers}"}})
-        if method == "GET" and path.endswith("/models"):
-            if not faults.models:
-                return await self.whole(writer, 404, {"error": {}})
-            return await self.whole(writer, 200, {"data": [{"id": m} for m in faults.models]})
+        if method == "GET":
+            return await self.page(writer, path)
         body = json.loads(raw)
         self.requests.append((path, headers, body))
         status = faults.fail.get(len(self.requests), 200)
-        known = {"/v1/chat/completions": faults.chat, "/v1/completions": faults.completions}
-        if not known.get(path, False):
+        chat = path == f"{faults.prefix}/chat/completions"
+        if not (
+            faults.chat if chat else faults.completions and path == f"{faults.prefix}/completions"
+        ):
             status = 404
         if "stream_options" in body and not faults.stream_options:
             status = 400
         if status != 200:
             return await self.whole(writer, status, {"error": {"message": "no"}})
-        await self.generate(writer, body, chat="chat" in path)
+        unknown = [] if faults.known is None else sorted(fields_of(body) - faults.known)
+        unknown = [
+            name for name in unknown if name.partition(".")[0] not in unknown or name in body
+        ]
+        if unknown:
+            named = "no" if faults.mute else f"Unrecognized: {', '.join(unknown)}"
+            return await self.whole(writer, faults.refusal, {"error": {"message": named}})
+        if faults.body is not None:
+            return await self.as_it_stands(writer, faults.body)
+        await self.generate(writer, body, chat=chat)
         return None
+
+    async def page(self, writer: asyncio.StreamWriter, path: str) -> None:
+        faults = self.faults
+        if path in faults.moved:
+            moved = {"location": faults.moved[path]}
+            return await self.whole(writer, 307, {}, more=moved)
+        if path in faults.pages:
+            return await self.whole(writer, 200, faults.pages[path])
+        if not path.endswith("/models") or path.startswith("/api/") or not faults.models:
+            return await self.whole(writer, 404, {"error": {}})
+        entry = {"object": "model", "owned_by": faults.owned_by, **faults.entry}
+        listed = [{"id": model, **entry} for model in faults.models]
+        return await self.whole(writer, 200, {"object": "list", "data": listed})
+
+    async def as_it_stands(self, writer: asyncio.StreamWriter, body: bytes) -> None:
+        kind = self.faults.content_type
+        writer.write(f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n".encode())
+        if self.faults.encoding:
+            writer.write(f"content-encoding: {self.faults.encoding}\r\n".encode())
+        writer.write(b"connection: close\r\n\r\n")
+        writer.write(body)
+        await writer.drain()
+        while self.faults.endless:
+            writer.write(body)
+            await writer.drain()
 
     async def generate(
         self, writer: asyncio.StreamWriter, body: dict[str, object], *, chat: bool
     ) -> None:
-        asked = int(str(body["max_tokens"]))
+        asked = int(str(body.get("max_completion_tokens", body.get("max_tokens"))))
         job = Job(min(asked, self.faults.stop_after or asked))
         min(self.engines, key=lambda engine: engine.load).submit(job)
         streams = bool(body.get("stream")) and self.faults.stream
+        options = body.get("stream_options")
+        told = options if isinstance(options, dict) and self.faults.usage else {}
         writing = Writing(writer, self.faults, chat=chat)
         if streams:
             writing.begin()
@@ -189,30 +248,63 @@ class Server:
             made += 1
             if made == self.faults.drop_after:
                 return None
+            if made == self.faults.reset_after:
+                return self.reset(writer)
             if made == self.faults.error_after:
                 writing.event({"error": {"message": "out of memory"}})
                 return None
-            if streams:
-                writing.token()
+            if streams and (made % self.faults.per_chunk == 0 or made == job.tokens):
+                writing.token(usage_of(made) if told.get("continuous_usage_stats") else None)
                 await writer.drain()
-        usage = {"prompt_tokens": 40, "completion_tokens": made}
         if not streams:
             message = {"message": {"content": "x"}} if chat else {"text": "x"}
             choice = {**message, "finish_reason": "length"}
-            return await self.whole(writer, 200, {"choices": [choice], "usage": usage})
-        writing.finish(usage if "stream_options" in body and self.faults.usage else None)
+            return await self.whole(writer, 200, {"choices": [choice], "usage": usage_of(made)})
+        writing.finish(usage_of(made) if told.get("include_usage") else None)
         await writer.drain()
         return None
 
-    async def whole(self, writer: asyncio.StreamWriter, status: int, body: object) -> None:
+    def reset(self, writer: asyncio.StreamWriter) -> None:
+        """Not closed but reset, as by a process that dies: what was under way is lost."""
+        linger = struct.pack("ii", 1, 0)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        writer.transport.abort()
+
+    async def whole(
+        self,
+        writer: asyncio.StreamWriter,
+        status: int,
+        body: object,
+        *,
+        more: dict[str, str] | None = None,
+    ) -> None:
         content = json.dumps(body).encode()
-        location = f"location: {self.faults.location}\r\n" if 300 <= status < 400 else ""
+        headers = {"content-type": "application/json", **self.faults.headers, **(more or {})}
+        if 300 <= status < 400 and self.faults.location:
+            headers["location"] = self.faults.location
+        if self.faults.encoding == "gzip":
+            content = gzip.compress(content)
+            headers["content-encoding"] = "gzip"
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         writer.write(
-            f"HTTP/1.1 {status} Text\r\ncontent-type: application/json\r\n{location}"
+            f"HTTP/1.1 {status} Text\r\n{lines}"
             f"content-length: {len(content)}\r\nconnection: close\r\n\r\n".encode()
             + content
         )
         await writer.drain()
+
+
+def fields_of(body: dict[str, object]) -> set[str]:
+    """The names of a body's fields, those within an object with a dot."""
+    inner = {
+        f"{name}.{key}" for name, value in body.items() if isinstance(value, dict) for key in value
+    }
+    return {*body, *inner}
+
+
+def usage_of(made: int) -> dict[str, object]:
+    details = {"cached_tokens": 0}
+    return {"prompt_tokens": 40, "completion_tokens": made, "prompt_tokens_details": details}
 
 
 class Writing:
@@ -224,12 +316,12 @@ class Writing:
         self.chat = chat
         self.held = b""
         self.eol = "\r\n" if faults.crlf else "\n"
+        self.deflate = zlib.compressobj(wbits=31) if faults.encoding == "gzip" else None
 
     def begin(self) -> None:
-        self.send(
-            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
-            b"connection: close\r\n\r\n"
-        )
+        encoding = "content-encoding: gzip\r\n" if self.deflate is not None else ""
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: {self.faults.content_type}\r\n{encoding}"
+        self.writer.write(f"{head}connection: close\r\n\r\n".encode())
         if self.faults.comments:
             self.send(f": ping{self.eol}{self.eol}".encode())
 
@@ -237,8 +329,9 @@ class Writing:
         text = data if isinstance(data, str) else json.dumps(data)
         self.send(f"data: {text}{self.eol}{self.eol}".encode())
 
-    def token(self) -> None:
-        self.event({"choices": [{"index": 0, **self.content("x"), "finish_reason": None}]})
+    def token(self, usage: object = None) -> None:
+        choice = {"index": 0, **self.content("x"), "finish_reason": None}
+        self.event({"choices": [choice], **({} if usage is None else {"usage": usage})})
 
     def content(self, text: str) -> dict[str, object]:
         return {"delta": {"content": text}} if self.chat else {"text": text}
@@ -251,8 +344,12 @@ class Writing:
             self.event("[DONE]")
         if self.held:
             self.writer.write(self.held)
+        if self.deflate is not None:
+            self.writer.write(self.deflate.flush())
 
     def send(self, content: bytes) -> None:
+        if self.deflate is not None:
+            content = self.deflate.compress(content) + self.deflate.flush(zlib.Z_SYNC_FLUSH)
         if self.faults.buffer:
             self.held += content
         else:

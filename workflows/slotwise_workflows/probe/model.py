@@ -12,6 +12,18 @@ from slotwise_workflows.result import Confidence, Reason
 SCHEMA: Literal["slotwise/probe/v1"] = "slotwise/probe/v1"
 
 Api = Literal["chat", "completions"]
+Kind = Literal[
+    "vllm",
+    "sglang",
+    "tgi",
+    "llama.cpp",
+    "ollama",
+    "lmstudio",
+    "tensorrt-llm",
+    "openai",
+    "azure",
+    "unknown",
+]
 Batching = Literal["continuous", "static", "serial", "undetermined"]
 Release = Literal["own", "batch"]
 Stage = Literal["baseline", "group", "refill", "slots", "cost", "replay"]
@@ -27,16 +39,22 @@ class Sample(Record):
     scheduled_ns: int | None = Field(
         None, description="when an open loop meant to send it; latency counts from there"
     )
-    sent_ns: int
+    sent_ns: int = Field(description="when its bytes went out, on a connection that was there")
     first_token_ns: int | None = Field(description="first non-empty token of any channel")
     last_token_ns: int | None
     end_ns: int
     chunks: int = Field(description="chunks with a token; not a number of tokens")
+    first_chunk_tokens: int | None = Field(
+        None, description="of the first chunk with a token, where the server counts in every chunk"
+    )
     gap_p50_ns: int | None = Field(None, description="between chunks with a token; null below two")
     gap_max_ns: int | None = Field(None, description="likewise, the longest")
     streamed: bool = Field(description="whether the answer came as an event stream")
     status: int | None = Field(description="HTTP status; null where none came")
     prompt_tokens: int | None
+    cached_tokens: int | None = Field(
+        None, description="prompt tokens that the server says it had cached"
+    )
     output_tokens: int | None = Field(
         description="as the server's usage says; null where it does not"
     )
@@ -48,6 +66,28 @@ class Sample(Record):
     def answered(self) -> bool:
         """Whether a whole answer came, with a token in it."""
         return self.fault is None and self.first_token_ns is not None
+
+
+class Endpoint(Record):
+    """What the first requests found out about an endpoint; none of it is taken for its policy."""
+
+    kind: Kind = Field(description="which product it is, or unknown")
+    sign: str = Field(description="what it was recognised by; none for unknown")
+    api: Api
+    model: str | None
+    streams: bool = Field(description="whether the answer came as an event stream")
+    usage: bool = Field(description="whether it counts tokens")
+    cached_tokens_told: bool = Field(description="whether it says how much of a prompt was cached")
+    lengths_forced: bool | None = Field(
+        description="true: a field forces lengths, and the answer was as long as asked for; "
+        "false: it was not; null: not counted, or as long without being forced to"
+    )
+    forced_by: list[str] = Field(description="fields that force lengths, as sent")
+    dropped_fields: list[str] = Field(description="fields that it refused and is sent no more")
+    max_model_tokens: int | None = Field(description="prompt and output, as it says itself")
+    slots_told: int | None = Field(
+        description="requests at once, as it says itself; a remark, never the result"
+    )
 
 
 class Plan(Record):
@@ -111,6 +151,7 @@ class ProbeResult(Record):
     url: str
     api: Api
     model: str | None
+    endpoint: Endpoint
     batching: Batching
     confidence: Confidence
     reason: Reason

@@ -34,18 +34,22 @@ _WORDS = (
 )
 
 
-def prompt(rng: np.random.Generator) -> str:
+_TASK = "Count upwards from {start} in words, one number after the other, " + (
+    "and do not stop, explain or summarise. Go on without end."
+)
+_TASK_TOKENS = 34
+_FEWEST_WORDS = 6
+
+
+def prompt(rng: np.random.Generator, *, tokens: int = 40) -> str:
     """A prompt unlike any other from its first words on, so that no prefix cache knows it.
 
     Args:
         rng: Source of randomness.
+        tokens: About how many it should have; how many it has, the server's usage says.
 
     Returns:
-        About forty tokens of English.
+        English, of forty tokens or more.
     """
-    words = " ".join(rng.choice(_WORDS, 6))
-    start = int(rng.integers(1000, 9000))
-    return (
-        f"{words}. Count upwards from {start} in words, one number after the other, "
-        "and do not stop, explain or summarise. Go on without end."
-    )
+    words = " ".join(rng.choice(_WORDS, max(_FEWEST_WORDS, tokens - _TASK_TOKENS)))
+    return f"{words}. {_TASK.format(start=int(rng.integers(1000, 9000)))}"

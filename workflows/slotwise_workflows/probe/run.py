@@ -5,29 +5,23 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Literal
 
-import httpx
 import numpy as np
 
-from slotwise_workflows.errors import EndpointError, UsageError
+from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.batching.baseline import measure
 from slotwise_workflows.probe.batching.classify import classify_trial, conclude
 from slotwise_workflows.probe.batching.group import group_trial
 from slotwise_workflows.probe.model import Baseline, Plan, ProbeResult, Sample, Sizes
 from slotwise_workflows.probe.plan import BASELINE_TOKENS, size_trial
 from slotwise_workflows.probe.prompts import prompt
-from slotwise_workflows.probe.wire.chunks import model_names
 from slotwise_workflows.probe.wire.client import Clock, Connection, ask, new_client
-from slotwise_workflows.probe.wire.faults import endpoint_error, fault_of_exception, fault_of_status
+from slotwise_workflows.probe.wire.preflight import preflight
 from slotwise_workflows.probe.wire.target import Target, targets
 
 OnTrial = Callable[[int, int], None]
 """Told how many trials are done, of how many."""
-
-_LARGEST_LIST = 1 << 20
-_MODELS_S = 15.0
 
 
 def probe(
@@ -81,11 +75,17 @@ async def _probe(
     on_trial: OnTrial | None,
 ) -> ProbeResult:
     deadline = asyncio.get_running_loop().time() + plan.seconds
-    async with new_client(api_key) as client:
-        if model is None:
-            model = await _only_model(client, candidates[0])
-        connection = Connection(client, candidates[0], model, True, clock, deadline)
-        connection, first, tries = await _baseline(connection, candidates, rng)
+    async with new_client(api_key, candidates[0]) as client:
+        found_out = await preflight(
+            client,
+            candidates,
+            model=model,
+            tokens=BASELINE_TOKENS,
+            rng=rng,
+            clock=clock,
+            deadline=deadline,
+        )
+        connection, first = found_out.connection, found_out.sample
         baseline = measure(first)
         sizes = size_trial(plan, baseline)
         samples = [first]
@@ -100,7 +100,8 @@ async def _probe(
     return ProbeResult(
         url=connection.target.shown,
         api=connection.target.api,
-        model=model,
+        model=connection.model,
+        endpoint=found_out.endpoint,
         batching=end.batching,
         confidence=end.confidence,
         reason=end.reason,
@@ -110,7 +111,7 @@ async def _probe(
         sizes=sizes,
         baseline=baseline,
         trials=trials,
-        requests_sent=len(samples) - 1 + tries,
+        requests_sent=len(samples) - 1 + found_out.requests,
         output_tokens=sum(sample.output_tokens or 0 for sample in samples),
         samples=samples,
     )
@@ -136,71 +137,3 @@ async def _trial(
         )
 
     return await group_trial(one, sizes, baseline, long_s=plan.long_s)
-
-
-async def _baseline(
-    connection: Connection, candidates: tuple[Target, ...], rng: np.random.Generator
-) -> tuple[Connection, Sample, int]:
-    """One request alone, on the first API that is there.
-
-    Servers that do not know ``stream_options`` refuse it with 400 or 422; they are asked again
-    without. Everything else that fails ends the probe.
-
-    Returns:
-        The connection that worked, its sample, and how many requests it took.
-    """
-    remaining = list(candidates[1:])
-    tries = 0
-    while True:
-        tries += 1
-        sample = await ask(
-            connection,
-            stage="baseline",
-            name="baseline",
-            trial=0,
-            tokens=BASELINE_TOKENS,
-            prompt=prompt(rng),
-        )
-        if sample.fault is None:
-            return connection, sample, tries
-        if sample.fault == "not_found" and remaining:
-            connection = replace(connection, target=remaining.pop(0))
-        elif sample.status in {400, 422} and connection.usage:
-            connection = replace(connection, usage=False)
-        else:
-            raise endpoint_error(sample.fault, where=connection.target.shown, status=sample.status)
-
-
-async def _only_model(client: httpx.AsyncClient, target: Target) -> str | None:
-    """The endpoint's model, if it lists exactly one; None if it lists nothing.
-
-    Raises:
-        EndpointError: It cannot be reached, or lists several.
-    """
-    try:
-        async with (
-            asyncio.timeout(_MODELS_S),
-            client.stream("GET", target.models_url) as response,
-        ):
-            fault = fault_of_status(response.status_code)
-            if fault == "unauthorized":
-                raise endpoint_error(fault, where=target.shown, status=response.status_code)
-            if fault is not None:
-                return None
-            body = bytearray()
-            async for chunk in response.aiter_bytes():
-                body += chunk
-                if len(body) > _LARGEST_LIST:
-                    return None
-    except (httpx.HTTPError, TimeoutError) as error:
-        raise endpoint_error(fault_of_exception(error), where=target.shown, status=None) from None
-    names = model_names(body.decode("utf-8", "replace"))
-    if len(names) > 1:
-        some = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-        raise EndpointError(
-            f"the endpoint serves {len(names)} models",
-            where=target.shown,
-            why=some,
-            hint="Choose one with --model",
-        )
-    return names[0] if names else None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slotwise_workflows.probe.wire.chunks import Piece, merge, model_names, read_piece
+from slotwise_workflows.probe.wire.chunks import Piece, merge, model_cards, read_json, read_piece
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -50,6 +50,15 @@ values = st.recursive(
         ({"text": " a"}, True),
         ({"text": ""}, False),
         ({"message": {"content": "whole"}}, True),
+        ({"message": {"content": None, "tool_calls": [{"function": {"name": "f"}}]}}, True),
+        ({"delta": {"refusal": "no"}}, True),
+        ({"delta": {"function_call": {"arguments": "{"}}}, True),
+        ({"delta": {"content": [{"type": "text", "text": "a"}]}}, True),
+        ({"delta": {"content": []}}, False),
+        ({"delta": {"content": [{}]}}, False),
+        ({"delta": {"tool_calls": []}}, False),
+        ({"delta": {"tool_calls": None, "function_call": None, "refusal": None}}, False),
+        ({"delta": {"content": 5}}, False),
     ],
 )
 def test_a_token_of_any_channel(choice: dict[str, object], expected: bool) -> None:
@@ -73,6 +82,13 @@ def test_counts_that_are_none(count: object) -> None:
         ("[1]", "not_json"),
         ("[" * 100_000, "not_json"),
         ('{"error": {"message": "out of memory"}}', "error_event"),
+        ('{"error": "out of memory", "error_type": "generation"}', "error_event"),
+        ('{"object": "error", "message": "m", "code": 400}', "error_event"),
+        ('{"choices": [{"finish_reason": "error"}]}', "error_event"),
+        ('{"a": 1}\n{"a": 2}', "ndjson"),
+        ('{"a": 1}\nrest', "ndjson"),
+        ('[1]\n{"a": 2}', "not_json"),
+        ("nonsense\nnonsense", "not_json"),
         ('{"error": null, "choices": []}', None),
     ],
 )
@@ -96,9 +112,10 @@ def test_an_early_usage_is_kept_and_a_later_one_wins() -> None:
 def test_no_answer_breaks_it(value: object) -> None:
     text = json.dumps(value)
     read_piece(text)
-    assert all(isinstance(name, str) for name in model_names(text))
+    assert all(isinstance(card["id"], str) for card in model_cards(read_json(text)))
 
 
 def test_models() -> None:
-    assert model_names('{"data": [{"id": "a"}, {"id": "b"}, {"name": "c"}]}') == ["a", "b"]
-    assert model_names("nonsense") == []
+    listed = {"data": [{"id": "a"}, {"id": "b"}, {"name": "c"}, {"id": "x\ny"}, {"id": "z" * 999}]}
+    assert [card["id"] for card in model_cards(listed)] == ["a", "b"]
+    assert model_cards(None) == []

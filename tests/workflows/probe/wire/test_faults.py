@@ -11,6 +11,7 @@ from slotwise_workflows.probe.wire.faults import (
     endpoint_error,
     fault_of_exception,
     fault_of_status,
+    retry_after_s,
 )
 from slotwise_workflows.probe.wire.sse import EventTooLong
 
@@ -32,7 +33,9 @@ def caused(error: Exception, cause: Exception) -> Exception:
         (httpx.ConnectTimeout("x"), "timeout"),
         (httpx.ReadTimeout("x"), "timeout"),
         (TimeoutError(), "timeout"),
-        (httpx.RemoteProtocolError("peer closed"), "connection_lost"),
+        (httpx.RemoteProtocolError("peer closed connection without"), "connection_lost"),
+        (httpx.RemoteProtocolError("Server disconnected without"), "connection_lost"),
+        (httpx.RemoteProtocolError("illegal status line"), "not_http"),
         (httpx.ReadError("reset"), "connection_lost"),
         (httpx.DecodingError("gzip"), "bad_encoding"),
         (EventTooLong("x"), "too_large"),
@@ -57,3 +60,36 @@ def test_sentences_are_single_lines() -> None:
         assert "\n" not in what + hint
         assert not what.endswith(".")
         assert not hint.endswith(".")
+
+
+DATE = "Wed, 21 Oct 2026 07:28:00 GMT"
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "20"}, 20.0),
+        ({"retry-after": " 0 "}, 0.0),
+        ({"retry-after": "-5"}, None),
+        ({"retry-after": "1.5"}, None),
+        ({"retry-after": "1e9"}, None),
+        ({"retry-after": "9" * 400}, None),
+        ({"retry-after": "\u0665"}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after-ms": "1500", "retry-after": "2"}, 1.5),
+        ({"retry-after-ms": "x", "retry-after": "2"}, 2.0),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:30 GMT", "date": DATE}, 30.0),
+        ({"retry-after": "Wed, 21 Oct 2026 07:27:30 GMT", "date": DATE}, 0.0),
+        ({"retry-after": DATE}, None),
+        ({"retry-after": DATE, "date": "today"}, None),
+        ({"retry-after": DATE, "date": "Wed, 21 Oct 2026 07:28:00 -0000"}, None),
+    ],
+)
+def test_how_long_a_refusal_asks_to_wait(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after_s(headers) == seconds
+
+
+def test_an_error_says_what_else_is_known() -> None:
+    error = endpoint_error("redirect", where="http://h", status=307, detail="to other.example")
+    assert "HTTP 307, to other.example. Give the final URL" in str(error)

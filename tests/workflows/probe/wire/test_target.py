@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.wire.target import targets
@@ -22,6 +25,16 @@ from slotwise_workflows.probe.wire.target import targets
         ("https://h/completions", "auto", ["https://h/completions"]),
         ("https://h/a/b?v=2", "chat", ["https://h/a/b/chat/completions?v=2"]),
         ("http://[::1]:80", "chat", ["http://[::1]:80/v1/chat/completions"]),
+        (
+            "https://x.openai.azure.com",
+            "chat",
+            ["https://x.openai.azure.com/openai/v1/chat/completions"],
+        ),
+        (
+            "https://x.openai.azure.com/openai/deployments/d?api-version=1",
+            "chat",
+            ["https://x.openai.azure.com/openai/deployments/d/chat/completions?api-version=1"],
+        ),
     ],
 )
 def test_a_url_is_made_whole(url: str, api: str, expected: list[str]) -> None:
@@ -46,6 +59,10 @@ def test_models_and_what_is_shown() -> None:
         "http://h:99999",
         "http://u:p@h",
         "http://[h",
+        "http://xn--/",
+        "http://h/\x01",
+        "http://h/a\tb",
+        "http://h/" + "x" * 70_000,
     ],
 )
 def test_what_is_no_url(url: str) -> None:
@@ -53,6 +70,40 @@ def test_what_is_no_url(url: str) -> None:
         targets(url, "auto")
 
 
+@given(st.text(max_size=20), st.sampled_from(["", "http://", "https://h", "http://h/"]))
+def test_whatever_is_given_is_no_url_or_one_that_can_be_asked(text: str, begin: str) -> None:
+    try:
+        found = targets(begin + text, "auto")
+    except UsageError:
+        return
+    for target in found:
+        for url in (target.url, target.models_url, f"{target.root}/props"):
+            assert httpx.URL(url).host
+
+
 def test_a_url_and_an_api_that_contradict() -> None:
     with pytest.raises(UsageError, match="chat"):
         targets("http://h/v1/chat/completions", "completions")
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "root"),
+    [
+        ("http://H:8000", "h", "http://H:8000"),
+        ("http://h/v1/completions", "h", "http://h"),
+        ("https://h/proxy/v1?k=1", "h", "https://h/proxy"),
+        ("http://[::1]:80/v1", "::1", "http://[::1]:80"),
+        ("http://h/other", "h", "http://h/other"),
+    ],
+)
+def test_where_a_servers_own_pages_are(url: str, host: str, root: str) -> None:
+    target = targets(url, "auto")[0]
+    assert (target.host, target.root) == (host, root)
+
+
+def test_an_azure_deployment_names_its_model_and_needs_a_version() -> None:
+    url = "https://x.openai.azure.com/openai/deployments/d/chat/completions"
+    assert targets(f"{url}?api-version=2024-10-21", "auto")[0].names_model
+    assert not targets("https://x.openai.azure.com/openai/v1", "auto")[0].names_model
+    with pytest.raises(UsageError, match="version of its API"):
+        targets(url, "auto")

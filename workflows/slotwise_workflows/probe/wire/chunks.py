@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
+from slotwise_workflows.probe.model import Sample
+
 DONE = "[DONE]"
+_CHANNELS = ("content", "reasoning_content", "reasoning", "refusal")
+_FAILED = frozenset({"error", "abort"})
+_LONGEST_NAME = 300
+_REASON = re.compile("[A-Za-z_]{1,24}")
+"""A word, and not whatever a server might write there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +25,7 @@ class Piece:
         has_token: It carries a non-empty token of any channel: content, reasoning, a tool call.
         output_tokens: Tokens generated, as the server counts them; None where it does not say.
         prompt_tokens: Likewise.
+        cached_tokens: Prompt tokens it had cached, likewise.
         finish_reason: Why the answer ends, where it does.
         fault: The kind of an error told after HTTP 200, else None.
     """
@@ -24,6 +33,7 @@ class Piece:
     has_token: bool = False
     output_tokens: int | None = None
     prompt_tokens: int | None = None
+    cached_tokens: int | None = None
     finish_reason: str | None = None
     fault: str | None = None
 
@@ -37,24 +47,37 @@ def read_piece(text: str) -> Piece:
     Returns:
         The piece; with a ``fault`` where it is an error or no JSON object.
     """
-    try:
-        body = json.loads(text)
-    except (ValueError, RecursionError):
-        return Piece(fault="not_json")
+    body = read_json(text)
     if not isinstance(body, dict):
-        return Piece(fault="not_json")
-    if body.get("error"):
+        return Piece(fault="ndjson" if _is_first_of_lines(text) else "not_json")
+    if body.get("error") or body.get("object") == "error":
         return Piece(fault="error_event")
     usage = body.get("usage")
     usage = usage if isinstance(usage, dict) else {}
+    details = usage.get("prompt_tokens_details")
+    details = details if isinstance(details, dict) else {}
     choice = _first_choice(body)
     reason = choice.get("finish_reason")
+    if not isinstance(reason, str):
+        reason = None
+    elif not _REASON.fullmatch(reason):
+        reason = "other"
     return Piece(
         has_token=_has_token(choice),
         output_tokens=_count(usage.get("completion_tokens")),
         prompt_tokens=_count(usage.get("prompt_tokens")),
-        finish_reason=reason[:40] if isinstance(reason, str) else None,
+        cached_tokens=_count(details.get("cached_tokens")),
+        finish_reason=reason,
+        fault="error_event" if reason in _FAILED else None,
     )
+
+
+def read_json(text: str) -> Any:
+    """The value that a server's text holds; None where it is no JSON, or nested too deep."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def merge(earlier: Piece, later: Piece) -> Piece:
@@ -68,6 +91,7 @@ def merge(earlier: Piece, later: Piece) -> Piece:
         has_token=earlier.has_token or later.has_token,
         output_tokens=last("output_tokens"),
         prompt_tokens=last("prompt_tokens"),
+        cached_tokens=last("cached_tokens"),
         finish_reason=last("finish_reason"),
         fault=earlier.fault or later.fault,
     )
@@ -84,9 +108,26 @@ def _first_choice(body: dict[str, Any]) -> dict[str, Any]:
 def _has_token(choice: dict[str, Any]) -> bool:
     said = choice.get("delta") or choice.get("message")
     said = said if isinstance(said, dict) else {}
-    channels = (said.get(name) for name in ("content", "reasoning_content", "reasoning"))
-    texts = (choice.get("text"), *channels)
-    return any(isinstance(text, str) and text for text in texts) or bool(said.get("tool_calls"))
+    if said.get("tool_calls") or said.get("function_call"):
+        return True
+    return any(map(_has_text, (choice.get("text"), *(said.get(name) for name in _CHANNELS))))
+
+
+def _has_text(value: object) -> bool:
+    """Content is a text, or a list of parts that hold texts."""
+    if isinstance(value, list):
+        return any(isinstance(part, dict) and any(map(_is_text, part.values())) for part in value)
+    return _is_text(value)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_first_of_lines(text: str) -> bool:
+    """Several lines of which the first alone is an object: a stream, but not of events."""
+    first, newline, _rest = text.strip().partition("\n")
+    return newline != "" and isinstance(read_json(first), dict)
 
 
 def _count(value: object) -> int | None:
@@ -94,13 +135,35 @@ def _count(value: object) -> int | None:
     return value if whole else None  # type: ignore[return-value]
 
 
-def model_names(text: str) -> list[str]:
-    """The models that ``GET /models`` lists, in its order; empty if it is no such list."""
-    try:
-        body = json.loads(text)
-    except (ValueError, RecursionError):
-        return []
+def model_cards(body: object) -> list[dict[str, Any]]:
+    """The entries of a list of models that have a name fit to be shown; empty if it is none."""
     listed = body.get("data") if isinstance(body, dict) else None
     entries = listed if isinstance(listed, list) else []
-    names = [entry.get("id") for entry in entries if isinstance(entry, dict)]
-    return [name for name in names if isinstance(name, str) and name][:1000]
+    return [entry for entry in entries if isinstance(entry, dict) and _is_name(entry.get("id"))][
+        :1000
+    ]
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME and value.isprintable()
+
+
+def tpot_s(sample: Sample) -> float | None:
+    """Seconds for each token after the first chunk's: (last - first) / (tokens - those of it).
+
+    Where the server does not count in every chunk, the first is taken for a chunk like all others:
+    exact where a chunk is a token, and off by no more than the first chunk differs where it holds
+    several (speculative decoding, or bytes of a character held back).
+
+    Args:
+        sample: A request.
+
+    Returns:
+        Seconds; None where the tokens are not counted, or fewer than two chunks hold one.
+    """
+    first_ns, last_ns, tokens = sample.first_token_ns, sample.last_token_ns, sample.output_tokens
+    if first_ns is None or last_ns is None or tokens is None or sample.chunks < 2:
+        return None
+    first = sample.first_chunk_tokens
+    later = tokens * (1 - 1 / sample.chunks) if first is None else tokens - first
+    return (last_ns - first_ns) / later / 1e9 if later > 0 else None

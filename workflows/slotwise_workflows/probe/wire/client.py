@@ -5,21 +5,40 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 import httpx
 
+from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.model import Sample, Stage
-from slotwise_workflows.probe.wire.chunks import DONE, Piece, merge, read_piece
-from slotwise_workflows.probe.wire.faults import fault_of_exception, fault_of_status
-from slotwise_workflows.probe.wire.sse import EventStream, EventTooLong
+from slotwise_workflows.probe.wire.answer import Answer, Clock, host_of_redirect, read_bounded
+from slotwise_workflows.probe.wire.chunks import read_json
+from slotwise_workflows.probe.wire.dialect import Dialect
+from slotwise_workflows.probe.wire.faults import fault_of_exception
+from slotwise_workflows.probe.wire.products import product_of_host
+from slotwise_workflows.probe.wire.sse import EventTooLong
 from slotwise_workflows.probe.wire.target import Target
 
-LARGEST_ANSWER = 64 << 20
-_CONNECT_S = 10.0
+__all__ = [
+    "Clock",
+    "Connection",
+    "Page",
+    "ask",
+    "backoff_s",
+    "get_page",
+    "new_client",
+    "send",
+    "tells_key",
+]
 
-Clock = Callable[[], int]
-"""Nanoseconds of a clock that never steps back."""
+LONGEST_WAIT_S = 30.0
+"""Whoever asks for a longer wait than this is not asked again."""
+_CONNECT_S = 10.0
+_LARGEST_PAGE = 1 << 20
+_REDIRECTS = 3
+_PASSING = frozenset({"rate_limited", "server_error", "connection_lost", "cut", "unreachable"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +49,7 @@ class Connection:
         client: The HTTP client; its headers hold the key.
         target: Where requests go.
         model: The model asked for, or None.
-        usage: Whether to ask for the token counts at the end of a stream.
+        dialect: What may be sent.
         clock: The clock.
         deadline: When every request is given up, on the event loop's clock.
     """
@@ -38,22 +57,74 @@ class Connection:
     client: httpx.AsyncClient = field(repr=False)
     target: Target
     model: str | None
-    usage: bool
+    dialect: Dialect
     clock: Clock
     deadline: float
 
 
-def new_client(api_key: str | None) -> httpx.AsyncClient:
-    """A client that follows no redirect and waits as long as the probe's own deadline."""
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a GET brought.
+
+    Attributes:
+        status: HTTP status.
+        server: The ``Server`` header.
+        body: Its JSON, or None.
+        redirect_host: The other host that it redirects to, else empty.
+    """
+
+    status: int
+    server: str
+    body: Any
+    redirect_host: str = ""
+
+
+def new_client(api_key: str | None, target: Target | None = None) -> httpx.AsyncClient:
+    """A client that follows no redirect and waits as long as the probe's own deadline.
+
+    Every request has a connection of its own: one used before may be closed by the server at that
+    very moment, and the failure would be the generator's. Proxies are taken from the environment,
+    but never for this machine's own addresses. HTTP/1.1.
+
+    Args:
+        api_key: Sent as a bearer token, or as Azure wants it.
+        target: Where requests will go.
+
+    Returns:
+        The client; to be closed.
+
+    Raises:
+        UsageError: The environment names a proxy or certificates that cannot be used.
+    """
     headers = {"Accept": "text/event-stream, application/json", "Accept-Encoding": "identity"}
+    headers["Connection"] = "close"
+    host = "" if target is None else target.host
     if api_key is not None:
-        headers["Authorization"] = f"Bearer {api_key}"
-    return httpx.AsyncClient(
-        headers=headers,
-        follow_redirects=False,
-        timeout=httpx.Timeout(None, connect=_CONNECT_S),
-        limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
-    )
+        product = product_of_host(host)
+        if product is not None and product.kind == "azure":
+            headers["api-key"] = api_key
+        else:
+            headers["Authorization"] = f"Bearer {api_key}"
+    try:
+        certificates = httpx.create_ssl_context()
+    except OSError:
+        raise UsageError(
+            "the certificates that SSL_CERT_FILE names cannot be read", hint="Correct or unset it"
+        ) from None
+    try:
+        return httpx.AsyncClient(
+            headers=headers,
+            follow_redirects=False,
+            timeout=httpx.Timeout(None, connect=_CONNECT_S),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
+            verify=certificates,
+            trust_env=not is_loopback(host),
+        )
+    except (ValueError, ImportError, httpx.InvalidURL):  # an import: of what SOCKS proxies need
+        raise UsageError(
+            "the proxy that the environment names cannot be used",
+            hint="Set HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY to http:// proxies and hosts",
+        ) from None
 
 
 async def ask(
@@ -64,167 +135,151 @@ async def ask(
     trial: int,
     tokens: int,
     prompt: str,
+    scheduled_ns: int | None = None,
     on_first_token: Callable[[], None] = lambda: None,
+    retries: int = 0,
+    on_retry: Callable[[Sample], None] = lambda _sample: None,
 ) -> Sample:
     """Sends one request and follows its answer to the end.
 
-    A fault of the endpoint is part of the answer, not an exception.
+    A fault of the endpoint is part of the answer, not an exception. What passes (HTTP 429 and 5xx,
+    a connection that breaks) can be tried again, after the wait that the endpoint asks for or 1, 2,
+    4, ... s. Where time is what is measured, nothing is: a request sent again looks like a slow
+    one.
 
     Args:
         connection: The endpoint and what goes with it.
         stage: What it is sent for.
         name: The request's name in the results.
         trial: Which trial it belongs to.
-        tokens: The ``max_tokens`` to send.
+        tokens: The output tokens to ask for.
         prompt: A generated prompt.
-        on_first_token: Called once, when the first token has come.
+        scheduled_ns: When an open loop meant to send it; kept in the sample.
+        on_first_token: Called when the first token has come, of each attempt.
+        retries: How often it may be sent again. Each is a request like any other.
+        on_retry: Given the sample of each attempt that is followed by another.
 
     Returns:
-        Its times and counts.
+        The times and counts of the last attempt.
     """
-    seen = _Seen(connection.clock, on_first_token)
+    for attempt in range(retries + 1):
+        answer = await send(connection, tokens=tokens, prompt=prompt, on_first_token=on_first_token)
+        sample = answer.sample(stage=stage, name=name, trial=trial, scheduled_ns=scheduled_ns)
+        wait = backoff_s(sample, attempt)
+        time_left = connection.deadline - asyncio.get_running_loop().time()
+        if attempt == retries or wait is None or wait >= time_left:
+            break
+        on_retry(sample)
+        await asyncio.sleep(wait)
+    return sample
+
+
+async def send(
+    connection: Connection,
+    *,
+    tokens: int,
+    prompt: str,
+    on_first_token: Callable[[], None] = lambda: None,
+) -> Answer:
+    """Sends a request once; see `ask`.
+
+    Its time begins when its bytes go out: what it takes to make a connection is the network's.
+    """
+    body = connection.dialect.body(
+        connection.target.api, model=connection.model, tokens=tokens, prompt=prompt
+    )
+    answer = Answer(connection.clock, tokens, on_first_token)
+
+    async def watch(event: str, _info: object) -> None:
+        if event == "http11.send_request_headers.started":
+            answer.sent()
+
     try:
-        async with asyncio.timeout_at(connection.deadline):
-            await _follow(connection, _body(connection, tokens, prompt), seen)
+        async with (
+            asyncio.timeout_at(connection.deadline),
+            connection.client.stream(
+                "POST", connection.target.url, json=body, extensions={"trace": watch}
+            ) as response,
+        ):
+            await answer.follow(response)
     except (httpx.HTTPError, TimeoutError, EventTooLong) as error:
-        seen.fail(fault_of_exception(error))
-    return seen.sample(stage=stage, name=name, trial=trial, tokens=tokens)
+        answer.fail(fault_of_exception(error))
+    return answer
 
 
-def _body(connection: Connection, tokens: int, prompt: str) -> dict[str, Any]:
-    body: dict[str, Any] = {"max_tokens": tokens, "stream": True}
-    if connection.model is not None:
-        body["model"] = connection.model
-    if connection.usage:
-        body["stream_options"] = {"include_usage": True}
-    if connection.target.api == "chat":
-        body["messages"] = [{"role": "user", "content": prompt}]
-    else:
-        body["prompt"] = prompt
-    return body
+def backoff_s(sample: Sample, attempt: int) -> float | None:
+    """How long to wait before a request is sent again.
+
+    Args:
+        sample: The attempt that failed.
+        attempt: How many there were before it.
+
+    Returns:
+        Seconds; None where trying again would not help, or the endpoint wants too long a wait.
+    """
+    if sample.fault not in _PASSING:
+        return None
+    wait = max(2.0**attempt, sample.retry_after_s or 0.0)
+    return wait if wait <= LONGEST_WAIT_S else None
 
 
-async def _follow(connection: Connection, body: dict[str, Any], seen: _Seen) -> None:
-    seen.sent()
-    async with connection.client.stream("POST", connection.target.url, json=body) as response:
-        seen.status = response.status_code
-        fault = fault_of_status(response.status_code)
-        if fault is not None:
-            seen.fail(fault)
-            return
-        kind = response.headers.get("content-type", "")
-        if kind.partition(";")[0].strip().lower() == "text/event-stream":
-            await _follow_stream(response, seen)
-        else:
-            await _read_whole(response, seen)
+async def get_page(client: httpx.AsyncClient, url: str, *, seconds: float) -> Page:
+    """A page of the endpoint's that costs nothing.
+
+    Redirects are followed as long as they stay on the host and do not leave HTTPS: the key goes
+    along.
+
+    Args:
+        client: The HTTP client.
+        url: The page.
+        seconds: After which it is given up.
+
+    Returns:
+        The page; without a body where it is no JSON, or longer than any such page.
+
+    Raises:
+        httpx.HTTPError: It cannot be reached.
+        TimeoutError: It does not come in time.
+    """
+    async with asyncio.timeout(seconds):
+        for _ in range(_REDIRECTS + 1):
+            async with client.stream("GET", url) as response:
+                if response.status_code // 100 == 3 and "location" in response.headers:
+                    following = _stays(url, response.headers["location"])
+                    if following is None:
+                        return Page(response.status_code, "", None, host_of_redirect(response))
+                    url = following
+                    continue
+                content = await read_bounded(response, _LARGEST_PAGE)
+                text = (content or b"").decode("utf-8", "replace")
+                server = response.headers.get("server", "")
+                return Page(response.status_code, server, read_json(text))
+    return Page(310, "", None)  # a circle
 
 
-async def _follow_stream(response: httpx.Response, seen: _Seen) -> None:
-    seen.streamed = True
-    stream = EventStream()
-    size = 0
-    async for chunk in response.aiter_bytes():
-        now_ns = seen.clock()
-        size += len(chunk)
-        if size > LARGEST_ANSWER:
-            seen.fail("too_large")
-            return
-        for event in stream.feed(chunk):
-            if event.data.strip() == DONE:
-                seen.end(now_ns, told=True)
-                return
-            seen.take(event.data, now_ns, named_error=event.name == "error")
-    now_ns = seen.clock()
-    for event in stream.close():
-        if event.data.strip() == DONE:
-            seen.end(now_ns, told=True)
-            return
-        seen.take(event.data, now_ns, named_error=event.name == "error", cut=True)
-    seen.end(now_ns, told=False)
+def _stays(url: str, location: str) -> str | None:
+    """Where a redirect leads, if that is the same host, as safe as before."""
+    try:
+        following = str(httpx.URL(urljoin(url, location)))
+        old, new = urlsplit(url), urlsplit(following)
+        same = new.hostname == old.hostname and new.username is None
+        if new.scheme == old.scheme:
+            return following if same and new.port == old.port else None
+        return following if same and (old.scheme, new.scheme) == ("http", "https") else None
+    except (ValueError, httpx.InvalidURL):
+        return None
 
 
-async def _read_whole(response: httpx.Response, seen: _Seen) -> None:
-    """A server that does not know ``stream``: all that can be seen is when the answer was there."""
-    body = bytearray()
-    async for chunk in response.aiter_bytes():
-        body += chunk
-        if len(body) > LARGEST_ANSWER:
-            seen.fail("too_large")
-            return
-    now_ns = seen.clock()
-    seen.take(body.decode("utf-8", "replace"), now_ns)
-    seen.end(now_ns, told=True)
+def tells_key(client: httpx.AsyncClient, text: str) -> bool:
+    """Whether a server's text holds the key that the client sends: such a text is never shown."""
+    bearer = client.headers.get("authorization", "").removeprefix("Bearer ")
+    key = client.headers.get("api-key", bearer).lower()
+    return key != "" and key in text.lower()
 
 
-class _Seen:
-    """What is known of one answer so far."""
-
-    def __init__(self, clock: Clock, on_first_token: Callable[[], None]) -> None:
-        self.clock = clock
-        self.status: int | None = None
-        self.streamed = False
-        self._on_first_token = on_first_token
-        self._sent_ns = clock()
-        self._first_ns: int | None = None
-        self._last_ns: int | None = None
-        self._end_ns: int | None = None
-        self._chunks = 0
-        self._gaps_ns: list[int] = []
-        self._told = Piece()
-        self._fault: str | None = None
-
-    def sent(self) -> None:
-        self._sent_ns = self.clock()
-
-    def take(self, data: str, now_ns: int, *, named_error: bool = False, cut: bool = False) -> None:
-        piece = read_piece(data)
-        if named_error:
-            self.fail("error_event")
-        elif piece.fault is not None:
-            self.fail("cut" if cut else piece.fault)
-        self._told = merge(self._told, piece)
-        if piece.has_token:
-            self._chunks += 1
-            if self._last_ns is not None:
-                self._gaps_ns.append(now_ns - self._last_ns)
-            self._last_ns = now_ns
-            if self._first_ns is None:
-                self._first_ns = now_ns
-                self._on_first_token()
-
-    def end(self, now_ns: int, *, told: bool) -> None:
-        """The answer has ended; ``told`` if the server said so, else its stream just stopped.
-
-        Many servers leave ``[DONE]`` out; a stream with neither that nor a finish reason was cut.
-        """
-        self._end_ns = now_ns
-        if not told and self._told.finish_reason is None:
-            self.fail("cut")
-        elif self._first_ns is None:
-            self.fail("no_tokens")
-
-    def fail(self, fault: str) -> None:
-        """The first fault is the cause; what follows from it is not told."""
-        self._fault = self._fault or fault
-
-    def sample(self, *, stage: Stage, name: str, trial: int, tokens: int) -> Sample:
-        gaps = sorted(self._gaps_ns)
-        return Sample(
-            stage=stage,
-            name=name,
-            trial=trial,
-            asked_tokens=tokens,
-            sent_ns=self._sent_ns,
-            first_token_ns=self._first_ns,
-            last_token_ns=self._last_ns,
-            end_ns=self.clock() if self._end_ns is None else self._end_ns,
-            chunks=self._chunks,
-            gap_p50_ns=gaps[len(gaps) // 2] if gaps else None,
-            gap_max_ns=gaps[-1] if gaps else None,
-            streamed=self.streamed,
-            status=self.status,
-            prompt_tokens=self._told.prompt_tokens,
-            output_tokens=self._told.output_tokens,
-            finish_reason=self._told.finish_reason,
-            fault=self._fault,
-        )
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is this machine's own."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

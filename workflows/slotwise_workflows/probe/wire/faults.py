@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
+from email.utils import parsedate_to_datetime
 
 import httpx
 
@@ -20,8 +21,9 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
     ),
     "timeout": ("the endpoint did not answer in time", "Try again when it is less busy"),
     "connection_lost": ("the endpoint closed the connection in the middle of an answer", ""),
+    "not_http": ("the endpoint's answer is no HTTP", "Check the address and its port"),
     "redirect": (
-        "the endpoint redirects elsewhere, and redirects are not followed",
+        "the endpoint redirects elsewhere, and requests are not sent elsewhere",
         "Give the final URL",
     ),
     "unauthorized": (
@@ -36,6 +38,10 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
     "rejected": ("the endpoint rejects the request", "Check --model and --api"),
     "server_error": ("the endpoint failed", "Look at its log"),
     "not_json": ("the endpoint's answer is not that of an OpenAI-compatible API", "Check the URL"),
+    "ndjson": (
+        "the endpoint answers with lines of JSON, not with server-sent events",
+        "Give the URL of its OpenAI-compatible API; often it ends in /v1",
+    ),
     "error_event": ("the endpoint told of an error after it had begun", "Look at its log"),
     "bad_encoding": ("the endpoint's answer cannot be decompressed", ""),
     "too_large": ("the endpoint's answer is larger than any answer should be", "Check the URL"),
@@ -70,14 +76,64 @@ def fault_of_exception(error: Exception) -> str:
         if any(isinstance(cause, socket.gaierror) for cause in causes):
             return "name_unknown"
         return "unreachable"
+    if isinstance(error, httpx.RemoteProtocolError):
+        # One class for a peer that hangs up and for one that says what it should not.
+        hung_up = any(word in str(error) for word in ("disconnected", "closed"))
+        return "connection_lost" if hung_up else "not_http"
     return "connection_lost"
 
 
-def endpoint_error(fault: str, *, where: str, status: int | None) -> EndpointError:
-    """The fault of the first request, which ends the probe."""
+def endpoint_error(
+    fault: str, *, where: str, status: int | None, detail: str = ""
+) -> EndpointError:
+    """The fault of the first request, which ends the probe.
+
+    Args:
+        fault: Its class, a key of `SENTENCES`.
+        where: The URL, as it may be shown.
+        status: The HTTP status, if one came.
+        detail: What else is known; never a text of the server's.
+
+    Returns:
+        The error to raise.
+    """
     what, hint = SENTENCES[fault]
     code = "" if status is None or status == 200 else f"HTTP {status}"
-    return EndpointError(what, where=where, why=code, hint=hint)
+    why = ", ".join(part for part in (code, detail) if part)
+    return EndpointError(what, where=where, why=why, hint=hint)
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """How long a refusal asks to wait.
+
+    https://www.rfc-editor.org/rfc/rfc9110#section-10.2.3: whole seconds, or a date, which is held
+    against the answer's own ``Date``, so that the two clocks need not agree. ``retry-after-ms``, as
+    OpenAI and Azure send it, is finer and goes first.
+
+    Args:
+        headers: Of the answer.
+
+    Returns:
+        Seconds, or None where it does not say.
+    """
+    milliseconds = _number(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    said = headers.get("retry-after", "")
+    seconds = _number(said)
+    if seconds is not None:
+        return seconds
+    try:
+        then, now = (parsedate_to_datetime(t) for t in (said, headers.get("date", "")))
+        return max(0.0, (then - now).total_seconds())
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def _number(text: str) -> float | None:
+    """Of at most nine digits: no server means more, and a float holds it."""
+    plain = text.strip()
+    return float(plain) if plain.isascii() and plain.isdigit() and len(plain) < 10 else None
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

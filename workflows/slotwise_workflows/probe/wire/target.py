@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
+import httpx
+
 from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.model import Api
+from slotwise_workflows.probe.wire.products import product_of_host
 
 PATHS: dict[Api, str] = {"chat": "chat/completions", "completions": "completions"}
 
@@ -25,6 +28,21 @@ class Target:
     api: Api
     url: str
     models_url: str
+
+    @property
+    def host(self) -> str:
+        """The host's name or address, in lower case."""
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def root(self) -> str:
+        """The server's address without ``/v1``, where its own pages are."""
+        return self.models_url.partition("?")[0].removesuffix("/models").removesuffix("/v1")
+
+    @property
+    def names_model(self) -> bool:
+        """Whether the URL itself says which model answers, as those of Azure's deployments do."""
+        return "/openai/deployments/" in self.url
 
     @property
     def shown(self) -> str:
@@ -46,12 +64,13 @@ def targets(url: str, api: Literal["auto", "chat", "completions"]) -> tuple[Targ
         One target, or two for ``auto``.
 
     Raises:
-        UsageError: It is no http(s) URL, holds credentials, or contradicts ``api``.
+        UsageError: It is no http(s) URL, holds credentials, contradicts ``api``, or is that of an
+            Azure deployment without the version of its API.
     """
     try:
         parts = urlsplit(url)
-        port_ok = parts.port is None or parts.port > 0
-    except ValueError:
+        port_ok = httpx.URL(url).host != "" and (parts.port is None or parts.port > 0)
+    except (ValueError, httpx.InvalidURL):
         port_ok = False
     if not port_ok or parts.scheme not in {"http", "https"} or not parts.hostname:
         raise UsageError("the URL is none", hint="Give one such as http://localhost:8000/v1")
@@ -67,11 +86,23 @@ def targets(url: str, api: Literal["auto", "chat", "completions"]) -> tuple[Targ
         if api not in {"auto", named}:
             raise UsageError(f"the URL is that of the {named} API, and --api says {api}")
         path = path.removesuffix(f"/{PATHS[named]}")
-    base = f"{parts.scheme}://{parts.netloc}{path if path or named else '/v1'}"
+    base = (
+        f"{parts.scheme}://{parts.netloc}{path if path or named else _usual_path(parts.hostname)}"
+    )
+    if "/openai/deployments/" in path and "api-version=" not in parts.query:
+        raise UsageError(
+            "the URL of an Azure deployment needs the version of its API",
+            hint="Add it, such as ?api-version=2024-10-21, or use the URL that ends in /openai/v1",
+        )
     wanted: tuple[Api, ...] = ("chat", "completions") if api == "auto" else (api,)
     if named is not None:
         wanted = (named,)
     return tuple(Target(a, f"{base}/{PATHS[a]}{query}", f"{base}/models{query}") for a in wanted)
+
+
+def _usual_path(host: str) -> str:
+    product = product_of_host(host)
+    return "/openai/v1" if product is not None and product.kind == "azure" else "/v1"
 
 
 def _named_api(path: str) -> Api | None:

@@ -5,26 +5,25 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import httpx
 import numpy as np
 
 from slotwise_workflows.errors import EndpointError, UsageError
-from slotwise_workflows.probe.batching.baseline import measure
-from slotwise_workflows.probe.batching.classify import classify_trial, conclude
-from slotwise_workflows.probe.batching.group import group_trial
-from slotwise_workflows.probe.model import Baseline, Plan, ProbeResult, Sample, Sizes
+from slotwise_workflows.probe.batching.conclude import conclude, telling
+from slotwise_workflows.probe.batching.doubts import paced, speculative
+from slotwise_workflows.probe.batching.look import Found, OnTrial, look
+from slotwise_workflows.probe.batching.spans import timeline
+from slotwise_workflows.probe.model import Plan, ProbeResult, Sample, Stage, Stopped
 from slotwise_workflows.probe.plan import BASELINE_TOKENS, size_trial
 from slotwise_workflows.probe.prompts import prompt
 from slotwise_workflows.probe.wire.chunks import model_names
 from slotwise_workflows.probe.wire.client import Clock, Connection, ask, new_client
 from slotwise_workflows.probe.wire.faults import endpoint_error, fault_of_exception, fault_of_status
 from slotwise_workflows.probe.wire.target import Target, targets
-
-OnTrial = Callable[[int, int], None]
-"""Told how many trials are done, of how many."""
+from slotwise_workflows.result import Reason
 
 _LARGEST_LIST = 1 << 20
 _MODELS_S = 15.0
@@ -43,8 +42,8 @@ def probe(
 ) -> ProbeResult:
     """Finds out from outside how an OpenAI-compatible endpoint batches.
 
-    Sends a request alone to measure, then the trials of the group test of the plan. All prompts are
-    generated; no answer is kept.
+    Sends a request alone to measure, then the tests of the plan. All prompts are generated; no
+    answer is kept. Interrupted by Ctrl-C after its first test, it judges what was done.
 
     Args:
         url: The endpoint.
@@ -54,7 +53,7 @@ def probe(
         api_key: Sent as a bearer token, and never anywhere else.
         seed: Of the prompts.
         clock: Nanoseconds of a clock that never steps back.
-        on_trial: Told how many trials are done.
+        on_trial: Told how many group tests are done.
 
     Returns:
         The verdict, its evidence and the times of every request.
@@ -86,17 +85,74 @@ async def _probe(
             model = await _only_model(client, candidates[0])
         connection = Connection(client, candidates[0], model, True, clock, deadline)
         connection, first, tries = await _baseline(connection, candidates, rng)
-        baseline = measure(first)
-        sizes = size_trial(plan, baseline)
-        samples = [first]
-        trials = []
-        for trial in range(1, plan.trials + 1):
-            found = await _trial(connection, plan, sizes, baseline, rng, trial)
-            samples += found
-            trials.append(classify_trial(found, baseline, sizes, trial=trial))
-            if on_trial is not None:
-                on_trial(trial, plan.trials)
-    end = conclude(trials, streams=baseline.streams)
+        found = Found(first)
+        sent = _Sent(connection, rng, samples=[first], requests=tries)
+        stopped = await _look(sent, plan, found, deadline, on_trial)
+    return _result(connection, model, plan, found, sent, stopped)
+
+
+async def _look(
+    sent: _Sent, plan: Plan, found: Found, deadline: float, on_trial: OnTrial | None
+) -> Stopped | None:
+    """Runs the tests; Ctrl-C ends them, and what was done until then counts."""
+    try:
+        in_time = await look(sent.ask, plan, found, deadline=deadline, on_trial=on_trial)
+    except asyncio.CancelledError:
+        if not found.trials:
+            raise  # nothing to be judged
+        task = asyncio.current_task()
+        if task is not None:
+            task.uncancel()
+        return "user"
+    return None if in_time else "max_seconds"
+
+
+@dataclass
+class _Sent:
+    """Sends the requests of the tests, and keeps the samples of those that came to an end."""
+
+    connection: Connection
+    rng: np.random.Generator
+    samples: list[Sample]
+    requests: int
+
+    async def ask(
+        self,
+        *,
+        stage: Stage,
+        name: str,
+        trial: int,
+        tokens: int,
+        on_first_token: Callable[[], None] = lambda: None,
+    ) -> Sample:
+        self.requests += 1
+        sample = await ask(
+            self.connection,
+            stage=stage,
+            name=name,
+            trial=trial,
+            tokens=tokens,
+            prompt=prompt(self.rng),
+            on_first_token=on_first_token,
+        )
+        self.samples.append(sample)
+        return sample
+
+
+def _result(
+    connection: Connection,
+    model: str | None,
+    plan: Plan,
+    found: Found,
+    sent: _Sent,
+    stopped: Stopped | None,
+) -> ProbeResult:
+    baseline, alone = found.baseline, found.summary
+    end = conclude(found.trials, baseline, alone, paced=paced(alone, baseline))
+    remarks = list(end.remarks)
+    if speculative(sent.samples, baseline):
+        remarks.append(Reason(code="several_tokens_a_chunk"))
+    samples = sorted(sent.samples, key=lambda sample: (sample.sent_ns, sample.name))
     return ProbeResult(
         url=connection.target.shown,
         api=connection.target.api,
@@ -104,38 +160,23 @@ async def _probe(
         batching=end.batching,
         confidence=end.confidence,
         reason=end.reason,
+        remarks=remarks,
+        slots=end.slots,
         slots_at_least=end.slots_at_least,
         release=end.release,
+        gather_s=end.gather_s,
+        interrupted=stopped is not None,
+        stopped_by=stopped,
         plan=plan,
-        sizes=sizes,
+        sizes=size_trial(plan, baseline) if found.sizes is None else found.sizes,
         baseline=baseline,
-        trials=trials,
-        requests_sent=len(samples) - 1 + tries,
+        alone=alone,
+        trials=found.trials,
+        timeline=timeline(found.samples.get(telling(found.trials, end), [])),
+        requests_sent=sent.requests,
         output_tokens=sum(sample.output_tokens or 0 for sample in samples),
         samples=samples,
     )
-
-
-async def _trial(
-    connection: Connection,
-    plan: Plan,
-    sizes: Sizes,
-    baseline: Baseline,
-    rng: np.random.Generator,
-    trial: int,
-) -> list[Sample]:
-    async def one(*, name: str, tokens: int, on_first_token: Callable[[], None]) -> Sample:
-        return await ask(
-            connection,
-            stage="group",
-            name=name,
-            trial=trial,
-            tokens=tokens,
-            prompt=prompt(rng),
-            on_first_token=on_first_token,
-        )
-
-    return await group_trial(one, sizes, baseline, long_s=plan.long_s)
 
 
 async def _baseline(

@@ -1,12 +1,18 @@
-"""The measure of all further requests: one that has the server to itself."""
+"""The measure of all further requests: ones that have the server to themselves."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from statistics import median
+
 from slotwise_workflows.errors import EndpointError
-from slotwise_workflows.probe.model import Baseline, Sample
+from slotwise_workflows.probe.model import Alone, Baseline, Sample
 
 _BUFFERED_FROM = 0.95
 """First token after this share of the answer's time: the tokens were held back to the end."""
+_VARIES_TTFTS = 2.0
+_VARIES_STEPS = 5.0
+_VARIES_PACE = 1.8
 
 
 def measure(sample: Sample) -> Baseline:
@@ -39,4 +45,37 @@ def measure(sample: Sample) -> Baseline:
         output_tokens=sample.output_tokens,
         seconds_per_token=max(spent_s, 1e-6),
         streams=streams,
+    )
+
+
+def summarise(samples: Sequence[Sample], baseline: Baseline) -> Alone:
+    """What the requests alone say together, and whether they say the same.
+
+    On a quiet endpoint they differ by the noise of the network and of a step. One that takes twice
+    the median and five tokens' time more to its first token has waited for somebody; likewise, the
+    time per token grows with other people's requests in the batch.
+
+    Args:
+        samples: The requests alone, the baseline among them; failed ones are left out.
+        baseline: The first of them.
+
+    Returns:
+        Their summary.
+    """
+    each = [measure(sample) for sample in samples if sample.answered]
+    paces = [one.seconds_per_token for one in each]
+    # Where tokens are not seen, a longer answer's first token comes later: the times per token
+    # are compared instead.
+    ttfts = [one.ttft_s for one in each] if baseline.streams else [baseline.ttft_s]
+    middle, pace_s = median(ttfts), median(paces)
+    allowed_s = _VARIES_TTFTS * middle + _VARIES_STEPS * pace_s
+    return Alone(
+        requests=len(each),
+        ttft_s=middle,
+        ttft_min_s=min(ttfts),
+        ttft_max_s=max(ttfts),
+        noise_s=middle - min(ttfts),
+        seconds_per_token=pace_s,
+        seconds_per_token_max=max(paces),
+        varies=max(ttfts) > allowed_s or max(paces) > _VARIES_PACE * min(paces),
     )

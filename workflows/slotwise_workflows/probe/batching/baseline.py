@@ -11,7 +11,7 @@ from slotwise_workflows.probe.model import Alone, Baseline, Sample
 _BUFFERED_FROM = 0.95
 """First token after this share of the answer's time: the tokens were held back to the end."""
 _VARIES_TTFTS = 2.0
-_VARIES_STEPS = 5.0
+_VARIES_STEPS = 3.0
 _VARIES_PACE = 1.8
 
 
@@ -48,16 +48,19 @@ def measure(sample: Sample) -> Baseline:
     )
 
 
-def summarise(samples: Sequence[Sample], baseline: Baseline) -> Alone:
+def summarise(
+    samples: Sequence[Sample], baseline: Baseline, *, openers: Sequence[Sample] = ()
+) -> Alone:
     """What the requests alone say together, and whether they say the same.
 
     On a quiet endpoint they differ by the noise of the network and of a step. One that takes twice
-    the median and five tokens' time more to its first token has waited for somebody; likewise, the
+    the median and three tokens' time more to its first token has waited for somebody; likewise, the
     time per token grows with other people's requests in the batch.
 
     Args:
         samples: The requests alone, the baseline among them; failed ones are left out.
         baseline: The first of them.
+        openers: The first requests of the trials: alone until their first token.
 
     Returns:
         Their summary.
@@ -66,7 +69,10 @@ def summarise(samples: Sequence[Sample], baseline: Baseline) -> Alone:
     paces = [one.seconds_per_token for one in each]
     # Where tokens are not seen, a longer answer's first token comes later: the times per token
     # are compared instead.
-    ttfts = [one.ttft_s for one in each] if baseline.streams else [baseline.ttft_s]
+    ttfts = [baseline.ttft_s]
+    if baseline.streams:
+        opened = [measure(sample) for sample in openers if sample.answered]
+        ttfts = [one.ttft_s for one in (*each, *opened)]
     middle, pace_s = median(ttfts), median(paces)
     allowed_s = _VARIES_TTFTS * middle + _VARIES_STEPS * pace_s
     return Alone(
@@ -76,6 +82,7 @@ def summarise(samples: Sequence[Sample], baseline: Baseline) -> Alone:
         ttft_max_s=max(ttfts),
         noise_s=middle - min(ttfts),
         seconds_per_token=pace_s,
+        seconds_per_token_min=min(paces),
         seconds_per_token_max=max(paces),
         varies=max(ttfts) > allowed_s or max(paces) > _VARIES_PACE * min(paces),
     )

@@ -74,7 +74,7 @@ def judge_group(
     """
     baseline = measures.baseline
     long, shorts = samples[0], list(samples[1:])
-    reason = doubt(samples, baseline) or _unseen(long, shorts, sizes)
+    reason = doubt(samples, baseline, measures.alone) or _unseen(long, shorts, sizes)
     if reason is not None:
         return _open("group", trial, reason)
     waits = [_wait(short, long, baseline) for short in shorts]
@@ -119,7 +119,7 @@ def judge_slots(
     Returns:
         The verdict on this rung.
     """
-    reason = doubt(samples, measures.baseline)
+    reason = doubt(samples, measures.baseline, measures.alone)
     if reason is not None:
         return _open("slots", trial, reason)
     found = _layout(samples, measures)
@@ -145,7 +145,7 @@ def judge_refill(
         The verdict on this trial: `continuous` if all were let in as soon as a slot was free,
         `static` if only when the longest had ended.
     """
-    reason = doubt(samples, measures.baseline)
+    reason = doubt(samples, measures.baseline, measures.alone)
     if reason is not None:
         return _open("refill", trial, reason)
     found = _layout(samples, measures)
@@ -229,7 +229,8 @@ def _gathering(
     spans = {span.name: span for span in _spans(samples, measures)}
     earliest = min((spans[name] for name in found.clusters[0]), key=lambda span: span.sent)
     alone = measures.alone
-    allowed = alone.ttft_s + 2 * alone.seconds_per_token + 3 * alone.noise_s
+    # The prompts of a batch are read together, and so take longer than one.
+    allowed = (1 + len(first) / 4) * alone.ttft_s + 2 * alone.seconds_per_token + 3 * alone.noise_s
     if measures.baseline.streams and earliest.begin - earliest.sent > allowed:
         return None
     others = [offset for name, offset in named.items() if name not in found.clusters[0]]

@@ -12,6 +12,10 @@ _DOUBTS = ("rate_limited", "cached_responses", "lengths_not_honoured", "requests
 """The ones that name a cause come before failures of whatever kind."""
 _NO_EVIDENCE = "nobody_waited"
 _NEEDS_QUIET = {"serial", "dynamic"}
+GATHERING_NOISE_S = 0.0025
+"""Noise of the time to the first token above which a short wait for company cannot be seen."""
+_ENOUGH_ALONE = 3
+_REPEATED = 2
 _TELLING = ("group", "refill", "slots")
 _LOWER: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "low": "low"}
 
@@ -124,9 +128,9 @@ def _unconfirmed(trials: Sequence[Evidence], alone: Alone) -> Reason | None:
     refilled = any(t.stage == "refill" and t.batching == "continuous" for t in trials)
     if few is not None and not refilled:
         return Reason(code="some_joined", numbers=few.reason.numbers)
-    if groups[0].batching in {"static", "dynamic"}:
+    if groups[0].batching == "static":
         gathered = {trial.gather_s[0] > 0 for trial in trials if trial.gather_s is not None}
-        if len(gathered) > 1:
+        if len(gathered) > 1 or (not gathered and alone.varies):
             return _busy(alone) if alone.varies else Reason(code="gathering_unclear")
     return None
 
@@ -154,16 +158,27 @@ def _confidence(
     """High after two group tests and another test that agree; a step down for each limit."""
     groups = sum(trial.stage == "group" for trial in trials)
     others = sum(trial.stage != "group" and trial.batching != "undetermined" for trial in trials)
-    confidence: Confidence = "high" if groups > 1 else "medium"
-    if batching == "continuous" and any(t.reason.code == "few_slots" for t in trials):
-        confidence = "high" if groups > 1 and others > 2 else "medium"
-    if batching in {"static", "dynamic"} and _gather(trials) is None:
-        confidence = "low"  # static, or batches that wait for company: not told apart
-    if batching == "dynamic" and sum(t.batching == "dynamic" for t in trials) < 2:
+    joined = all(t.reason.code == "joined_at_once" for t in trials if t.stage == "group")
+    enough = groups > 1 and (joined or others > 1)
+    confidence: Confidence = "high" if enough else "medium" if groups + others > 1 else "low"
+    if alone.requests < _ENOUGH_ALONE or _low(trials, batching, alone):
+        confidence = "low"
+    if batching == "dynamic" and sum(t.batching == "dynamic" for t in trials) < _REPEATED:
         confidence = _LOWER[confidence]
     if not baseline.streams:
         confidence = _LOWER[confidence]
     return _LOWER[confidence] if alone.varies else confidence
+
+
+def _low(trials: Sequence[Evidence], batching: Batching, alone: Alone) -> bool:
+    """Whether static was not told apart from batches that wait a little for company.
+
+    Requests sent 5 ms apart arrive so only over a network that varies less.
+    """
+    if batching == "dynamic":
+        return False
+    unseen = _gather(trials) is None or alone.noise_s > GATHERING_NOISE_S
+    return batching == "static" and unseen
 
 
 def _slots(

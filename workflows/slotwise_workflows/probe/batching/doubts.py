@@ -11,19 +11,24 @@ from slotwise_workflows.result import Reason
 HONOURED_FROM = 0.8
 """Share of the tokens asked for that must have come."""
 CACHED_BELOW = 0.25
-"""Share of the baseline's time per token below which an answer was not made while it was sent."""
+"""Share of the time per token alone below which an answer was not made while it was sent."""
+CACHED_BELOW_WHOLE = 0.1
+"""Likewise where only whole answers are seen: their time holds that of the network."""
+_CACHED_ALONE = 0.05
+"""A request alone that was so much faster than the first one came from a cache itself."""
 PACED_BELOW = 0.5
 """Share of the time per token: no server makes its first token faster than the others."""
 _ENOUGH_TOKENS = 8
 _SEVERAL = 1.5
 
 
-def doubt(samples: Sequence[Sample], baseline: Baseline) -> Reason | None:
+def doubt(samples: Sequence[Sample], baseline: Baseline, alone: Alone) -> Reason | None:
     """What speaks against reading anything off these requests.
 
     Args:
         samples: Of one trial.
-        baseline: What a request alone took.
+        baseline: What the first request alone took.
+        alone: What all of them took.
 
     Returns:
         The reason: refused or failed requests, answers from a cache, lengths not honoured; None if
@@ -36,7 +41,7 @@ def doubt(samples: Sequence[Sample], baseline: Baseline) -> Reason | None:
     if failed:
         fault = failed[0].fault
         return Reason(code="requests_failed", numbers={"requests": len(failed), "fault": fault})
-    cached = [sample for sample in samples if _cached(sample, baseline)]
+    cached = [sample for sample in samples if _cached(sample, baseline, alone)]
     if cached:
         return Reason(code="cached_responses", numbers={"requests": len(cached)})
     unmet = [sample for sample in samples if _unmet(sample)]
@@ -68,8 +73,8 @@ def speculative(samples: Sequence[Sample], baseline: Baseline) -> bool:
     return baseline.streams and bool(ratios) and median(ratios) >= _SEVERAL
 
 
-def _cached(sample: Sample, baseline: Baseline) -> bool:
-    """Far faster than the baseline: as fast as it can be sent."""
+def _cached(sample: Sample, baseline: Baseline, alone: Alone) -> bool:
+    """Far faster than requests alone: as fast as it can be sent."""
     if sample.first_token_ns is None or sample.last_token_ns is None:
         return False
     tokens = sample.output_tokens or sample.asked_tokens
@@ -77,7 +82,11 @@ def _cached(sample: Sample, baseline: Baseline) -> bool:
         return False
     since_ns = sample.first_token_ns if baseline.streams else sample.sent_ns
     spent_s = (sample.last_token_ns - since_ns) / 1e9
-    return spent_s < CACHED_BELOW * (tokens - 1) * baseline.seconds_per_token
+    pace_s = alone.seconds_per_token_min
+    if pace_s < _CACHED_ALONE * baseline.seconds_per_token:
+        pace_s = baseline.seconds_per_token
+    share = CACHED_BELOW if baseline.streams else CACHED_BELOW_WHOLE
+    return spent_s < share * (tokens - 1) * pace_s
 
 
 def _unmet(sample: Sample) -> bool:

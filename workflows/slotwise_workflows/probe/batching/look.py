@@ -53,8 +53,9 @@ class Found:
 
     @property
     def summary(self) -> Alone:
-        """Of the requests alone."""
-        return summarise([self.first, *self.alone], self.baseline)
+        """Of the requests alone, and of those that opened a trial."""
+        openers = [trial[0] for trial in self.samples.values()]
+        return summarise([self.first, *self.alone], self.baseline, openers=openers)
 
     @property
     def measures(self) -> Measures:
@@ -115,7 +116,10 @@ class _Tests:
             return False
         if self.found.trials[-1].reason.code in _FINAL:
             return False
-        return await self._slots(first=first, left=left) and await self._refill(left=left)
+        if not await self._slots(first=first, left=left):
+            return False
+        await self.one_alone(groups=left)
+        return await self._refill(left=left)
 
     async def one_alone(self, *, groups: int) -> None:
         """One request more alone, if it fits beside the group tests to come."""
@@ -196,7 +200,7 @@ class _Tests:
 
     def _free_tokens(self, groups: int) -> int:
         """Left for other tests if so many group tests are still to come."""
-        reserved = groups * (self.sizes.total + ALONE_TOKENS) + ALONE_TOKENS
+        reserved = groups * (self.sizes.total + 2 * ALONE_TOKENS) + 2 * ALONE_TOKENS
         return max(0, self.plan.output_tokens - self.found.tokens - reserved)
 
     def _fits(self, requests: int, tokens: int, *, groups: int) -> bool:

@@ -18,6 +18,8 @@ _TTFTS_OF_LONG = 48
 """Makes every short last six times to the first token: none ends before the last is sent."""
 SMALLEST_LONG = 48
 """Tokens below which the shorts, an eighth to a quarter of them, differ too little."""
+_USUAL_LONG = 96
+"""Tokens wanted even where a token takes long: a step must be short against the shorts."""
 _GROUP_SHARE = 0.45
 """Of the tokens; the rest is for the slots test and the refill test."""
 _TIME_SHARE = 0.33
@@ -103,7 +105,7 @@ def size_trial(plan: Plan, baseline: Baseline) -> Sizes:
     available = plan.output_tokens - BASELINE_TRIES * BASELINE_TOKENS
     smallest = sizes_for(SMALLEST_LONG).total
     budget = max(smallest, min(available, int(_GROUP_SHARE * available)) // plan.trials)
-    long = max(SMALLEST_LONG, wanted)
+    long = max(_USUAL_LONG, wanted)
     while sizes_for(long).total > budget and long > SMALLEST_LONG:
         long = max(SMALLEST_LONG, int(long * 0.95))
     return sizes_for(long)

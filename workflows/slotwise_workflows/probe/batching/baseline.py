@@ -12,7 +12,8 @@ _BUFFERED_FROM = 0.95
 """First token after this share of the answer's time: the tokens were held back to the end."""
 _VARIES_TTFTS = 2.0
 _VARIES_STEPS = 3.0
-_VARIES_PACE = 1.8
+_VARIES_PACE = 1.6
+_NOISES = 4.0
 
 
 def measure(sample: Sample) -> Baseline:
@@ -54,8 +55,8 @@ def summarise(
     """What the requests alone say together, and whether they say the same.
 
     On a quiet endpoint they differ by the noise of the network and of a step. One that takes twice
-    the median and three tokens' time more to its first token has waited for somebody; likewise, the
-    time per token grows with other people's requests in the batch.
+    the median and three tokens' time more to its first token has waited for somebody; one whose
+    tokens take 1.6 times the median, and more than the noise explains, had company.
 
     Args:
         samples: The requests alone, the baseline among them; failed ones are left out.
@@ -65,7 +66,8 @@ def summarise(
     Returns:
         Their summary.
     """
-    each = [measure(sample) for sample in samples if sample.answered]
+    answered = [sample for sample in samples if sample.answered]
+    each = [measure(sample) for sample in answered]
     paces = [one.seconds_per_token for one in each]
     # Where tokens are not seen, a longer answer's first token comes later: the times per token
     # are compared instead.
@@ -74,15 +76,20 @@ def summarise(
         opened = [measure(sample) for sample in openers if sample.answered]
         ttfts = [one.ttft_s for one in (*each, *opened)]
     middle, pace_s = median(ttfts), median(paces)
-    allowed_s = _VARIES_TTFTS * middle + _VARIES_STEPS * pace_s
+    noise_s = middle - min(ttfts)
+    late = max(ttfts) > _VARIES_TTFTS * middle + _VARIES_STEPS * pace_s
+    slow = any(
+        (one.seconds_per_token - _VARIES_PACE * pace_s) * sample.asked_tokens > _NOISES * noise_s
+        for sample, one in zip(answered, each, strict=True)
+    )
     return Alone(
         requests=len(each),
         ttft_s=middle,
         ttft_min_s=min(ttfts),
         ttft_max_s=max(ttfts),
-        noise_s=middle - min(ttfts),
+        noise_s=noise_s,
         seconds_per_token=pace_s,
         seconds_per_token_min=min(paces),
         seconds_per_token_max=max(paces),
-        varies=max(ttfts) > allowed_s or max(paces) > _VARIES_PACE * min(paces),
+        varies=late or slow,
     )

@@ -75,7 +75,6 @@ class Faults:
 @dataclass
 class Job:
     tokens: int
-    padded_to: int = 0
     out: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
     made: int = 0
     since: float = 0.0
@@ -151,29 +150,30 @@ class Engine:
         admitted = self.waiting[:free]
         self.running += admitted
         self.waiting = self.waiting[free:]
-        if at_once:
-            longest = max(job.tokens for job in self.running)
-            for job in self.running:
-                job.padded_to = longest
         return len(admitted)
 
     def step(self) -> None:
         policy = self.policy
-        together = policy.batching != "continuous" and policy.release == "batch"
-        for job in list(self.running):
+        at_once = policy.batching in {"static", "dynamic"}
+        together = at_once and policy.release == "batch"
+        for job in self.running:
+            if job.made >= job.tokens:
+                continue  # padding
             more = 1 if policy.chunk == 1 else self.random.randint(1, policy.chunk)
-            if job.made < job.tokens:
-                more = min(more, job.tokens - job.made)
-                if not together:
-                    job.put(more)
-                    if job.made + more == job.tokens:
-                        job.end()
+            more = min(more, job.tokens - job.made)
             job.made += more
-            if job.made >= max(job.tokens, job.padded_to):
-                self.running.remove(job)
-                if together:
-                    job.put(job.tokens)
+            if not together:
+                job.put(more)
+                if job.made == job.tokens:
                     job.end()
+        left = [job for job in self.running if job.made < job.tokens]
+        if together and not left:
+            for job in self.running:
+                job.put(job.tokens)
+                job.end()
+        if left and at_once:
+            return  # the batch ends with its longest
+        self.running = left
 
 
 class Server:

@@ -93,6 +93,7 @@ class Alone(Record):
     ttft_max_s: float
     noise_s: float = Field(description="median less minimum of the times to the first token")
     seconds_per_token: float = Field(description="median")
+    step_s: float = Field(description="median time between chunks, which may hold several tokens")
     seconds_per_token_min: float
     seconds_per_token_max: float
     varies: bool = Field(description="they differ by more than noise: the endpoint is not quiet")

@@ -12,6 +12,8 @@ BASELINE_TRIES = 3
 """The other API, or no ``stream_options``, may have to be tried."""
 ALONE_TOKENS = 16
 """Of each further request alone; another length than the baseline's, on purpose."""
+WHOLE_TOKENS = 128
+"""Of one of them where only whole answers are seen."""
 SHORTS = 6
 LONG_S = 4.0
 _TTFTS_OF_LONG = 48

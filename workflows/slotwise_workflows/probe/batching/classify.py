@@ -6,7 +6,9 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from slotwise_workflows.probe.batching.baseline import median_step
 from slotwise_workflows.probe.batching.doubts import doubt
+from slotwise_workflows.probe.batching.ends import Ends, explain_ends
 from slotwise_workflows.probe.batching.refill import Refill, position
 from slotwise_workflows.probe.batching.slots import Burst
 from slotwise_workflows.probe.batching.spans import Layout, Span, layout, slack_s, spans_of
@@ -34,8 +36,8 @@ PROMPT_BELOW = 0.5
 """A wait shorter than this share of the shortest short request was not a wait for one of them."""
 LEFT_FROM = 0.2
 """Share of the long request that must be left when the last short is sent."""
-JOINING_STEPS = 3.0
-"""Steps that a request may have to wait to join: the one under way, its prompt's and one more."""
+JOINING_STEPS = 2.0
+"""Steps more than alone that a request may take to join: the one under way, and noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,8 @@ def judge_group(
     waited = sum(wait >= WAITED_FROM for wait in waits)
     overlap = _overlap(long, shorts, baseline) if waited == len(shorts) else None
     found = _layout(samples, measures)
-    seen = _Seen(len(shorts), joined, waited, overlap)
+    ends = None if baseline.streams or waited < len(shorts) else _ends(long, shorts)
+    seen = _Seen(len(shorts), joined, waited, overlap, ends)
     batching, reason = _judge(seen, found, shorts, measures)
     return Evidence(
         stage="group",
@@ -96,9 +99,9 @@ def judge_group(
         waits=waits,
         overlap=overlap,
         clusters=[len(cluster) for cluster in found.clusters],
-        together=found.together if baseline.streams else 1,
-        slots=_slots(batching, found, baseline),
-        release=_release(shorts, baseline) if batching == "static" else None,
+        together=_together(found, measures),
+        slots=_slots(batching, found, measures),
+        release=_release(shorts, baseline, ends) if batching == "static" else None,
     )
 
 
@@ -187,8 +190,8 @@ def _evidence(
         reason=Reason(code=code, numbers=numbers),
         clusters=[len(cluster) for cluster in found.clusters],
         position=where,
-        together=found.together if measures.baseline.streams else 1,
-        slots=_slots(batching, found, measures.baseline),
+        together=_together(found, measures),
+        slots=_slots(batching, found, measures),
         gather_s=gather,
     )
 
@@ -210,11 +213,17 @@ def _layout(samples: Sequence[Sample], measures: Measures) -> Layout:
     )
 
 
-def _slots(batching: Batching, found: Layout, baseline: Baseline) -> int | None:
+def _slots(batching: Batching, found: Layout, measures: Measures) -> int | None:
     """Slots, where a request more had to wait; only what is seen counts."""
-    if batching == "undetermined" or not baseline.streams:
-        return None
-    return found.slots
+    seen = measures.baseline.streams or measures.release == "batch"
+    return found.slots if seen and batching != "undetermined" else None
+
+
+def _together(found: Layout, measures: Measures) -> int:
+    """Most seen at once: making tokens, or ending as one batch."""
+    if measures.baseline.streams:
+        return found.together
+    return max(map(len, found.clusters)) if measures.release == "batch" else 1
 
 
 def _gathering(
@@ -222,7 +231,8 @@ def _gathering(
 ) -> tuple[float, float | None] | None:
     """How long the first batch of a rung waited for company, as far as the rung tells.
 
-    Nothing, if the first batch had to wait itself: then all that came in the meantime are in it.
+    Nothing, if the first batch had to wait itself: then all that came in the meantime are in it. A
+    server that waits for company lets a request alone wait as long.
     """
     named = dict(zip((sample.name for sample in samples), burst.offsets_s, strict=True))
     first = [named[name] for name in found.clusters[0]]
@@ -230,8 +240,11 @@ def _gathering(
     earliest = min((spans[name] for name in found.clusters[0]), key=lambda span: span.sent)
     alone = measures.alone
     # The prompts of a batch are read together, and so take longer than one.
-    allowed = (1 + len(first) / 4) * alone.ttft_s + 2 * alone.seconds_per_token + 3 * alone.noise_s
-    if measures.baseline.streams and earliest.begin - earliest.sent > allowed:
+    allowed = (1 + len(first) / 4) * alone.ttft_s + 2 * alone.step_s + 3 * alone.noise_s
+    if measures.baseline.streams and (
+        earliest.begin - earliest.sent > allowed
+        or max(first) - min(first) > alone.ttft_min_s + alone.noise_s
+    ):
         return None
     others = [offset for name, offset in named.items() if name not in found.clusters[0]]
     later = [offset - min(first) for offset in others if offset > min(first)]
@@ -244,6 +257,7 @@ class _Seen:
     joined: int
     waited: int
     overlap: float | None
+    ends: Ends | None
 
 
 def _unseen(long: Sample, shorts: Sequence[Sample], sizes: Sizes) -> Reason | None:
@@ -265,6 +279,8 @@ def _judge(
         if measures.baseline.streams and not _joined_in_steps(shorts, measures):
             return "undetermined", Reason(code="joined_late", numbers={"shorts": seen.shorts})
         return "continuous", Reason(code="joined_at_once", numbers={"shorts": seen.shorts})
+    if seen.waited == seen.shorts and seen.ends is not None:
+        return _judge_ends(seen.ends, seen.shorts)
     if seen.waited == seen.shorts and seen.overlap is not None:
         if seen.overlap >= GROUP_FROM and found.kind == "batches":
             return "static", Reason(code="ran_as_a_group", numbers=numbers)
@@ -285,23 +301,36 @@ def _judge(
     return "undetermined", Reason(code="replicas", numbers=dict(few))
 
 
+def _judge_ends(ends: Ends, shorts: int) -> tuple[Batching, Reason]:
+    """The verdict where only ends are seen: what explains them, if nothing else does."""
+    numbers: dict[str, float | int | str | None] = {
+        "shorts": shorts,
+        "overlap": None,
+        "together": ends.size,
+        "residual": ends.residual,
+    }
+    if not ends.clear:
+        return "undetermined", Reason(code="ends_unclear", numbers=numbers)
+    if ends.size == 1:
+        return "serial", Reason(code="ended_by_turn", numbers=numbers)
+    return "static", Reason(code="ended_as_a_group", numbers=numbers)
+
+
+def _ends(long: Sample, shorts: Sequence[Sample]) -> Ends:
+    after_s = [(short.end_ns - long.end_ns) / 1e9 for short in shorts]
+    return explain_ends(after_s, [short.asked_tokens for short in shorts])
+
+
 def _joined_in_steps(shorts: Sequence[Sample], measures: Measures) -> bool:
     """Whether each short began within a few steps, as one does that joins a running batch.
 
     A wait that is long against that, but short against the long request, is one for something that
     cannot be seen: a server behind a proxy that releases tokens at its own pace, others' requests.
-    One of the shorts may take up to twice as long.
     """
     alone = measures.alone
-    pace_s = max(alone.seconds_per_token, _pace_s(shorts))
-    allowed = alone.ttft_s + JOINING_STEPS * pace_s + 3 * alone.noise_s
-    waits = sorted((_ns(short.first_token_ns) - short.sent_ns) / 1e9 for short in shorts)
-    return waits[-2] <= allowed and waits[-1] <= 2 * allowed
-
-
-def _pace_s(samples: Sequence[Sample]) -> float:
-    paces = sorted(_duration(s) / 1e9 / max(1, s.asked_tokens - 1) for s in samples)
-    return paces[len(paces) // 2]
+    step_s = max([alone.step_s, *median_step(shorts)])
+    allowed = alone.ttft_s + JOINING_STEPS * step_s + 3 * alone.noise_s
+    return all(_ns(short.first_token_ns) - short.sent_ns <= allowed * 1e9 for short in shorts)
 
 
 def _wait(short: Sample, long: Sample, baseline: Baseline) -> float:
@@ -342,12 +371,14 @@ def _overlap(long: Sample, shorts: Sequence[Sample], baseline: Baseline) -> floa
     return own_s * 1e9 / max(1, span_ns)
 
 
-def _release(shorts: Sequence[Sample], baseline: Baseline) -> Release:
+def _release(shorts: Sequence[Sample], baseline: Baseline, found: Ends | None) -> Release | None:
     """Whether answers of a batch end together, although their lengths differ.
 
     Ends that lie closer than a tenth of the shortest request's own time are one end. A batch that
     releases each answer on its own leaves as many ends as requests.
     """
+    if found is not None:
+        return found.release
     ends = sorted(short.end_ns for short in shorts)
     shortest = min(short.asked_tokens for short in shorts)
     near_ns = shortest * baseline.seconds_per_token * 1e9 / 10

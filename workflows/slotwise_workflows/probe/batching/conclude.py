@@ -70,7 +70,7 @@ def conclude(
         return Conclusion(batching, "low", reason, remarks, None, together, None, None)
     if batching == "dynamic":
         reason = next(trial.reason for trial in trials if trial.batching == "dynamic")
-    slots = _slots(trials, batching, alone, baseline)
+    slots = _slots(trials, batching, alone)
     batches = batching in {"static", "dynamic"}
     return Conclusion(
         batching,
@@ -181,15 +181,13 @@ def _low(trials: Sequence[Evidence], batching: Batching, alone: Alone) -> bool:
     return batching == "static" and unseen
 
 
-def _slots(
-    trials: Sequence[Evidence], batching: Batching, alone: Alone, baseline: Baseline
-) -> int | None:
+def _slots(trials: Sequence[Evidence], batching: Batching, alone: Alone) -> int | None:
     """Exact only if two trials saw a request wait at the same number, and none saw more."""
     if batching == "serial":
         return 1
     shown = [trial.slots for trial in trials if trial.slots is not None]
     most = max((max([t.together, *t.clusters]) for t in trials), default=1)
-    if alone.varies or not baseline.streams or len(shown) < 2 or set(shown) != {most}:
+    if alone.varies or len(shown) < 2 or set(shown) != {most}:
         return None
     return most
 

@@ -16,7 +16,7 @@ CACHED_BELOW_WHOLE = 0.1
 """Likewise where only whole answers are seen: their time holds that of the network."""
 _CACHED_ALONE = 0.05
 """A request alone that was so much faster than the first one came from a cache itself."""
-PACED_BELOW = 0.5
+PACED_BELOW = 0.6
 """Share of the time per token: no server makes its first token faster than the others."""
 _ENOUGH_TOKENS = 8
 _SEVERAL = 1.5
@@ -54,7 +54,7 @@ def paced(alone: Alone, baseline: Baseline) -> Reason | None:
     """Whether something between releases tokens at a pace of its own.
 
     The first token costs a pass over the prompt, which takes no less than a step. Where it comes
-    in less than half the time of the others, the others were held back, and when a request really
+    in much less than the time of the others, the others were held back, and when a request really
     began or ended cannot be seen.
     """
     if not baseline.streams or alone.ttft_s >= PACED_BELOW * alone.seconds_per_token:
@@ -77,7 +77,9 @@ def _cached(sample: Sample, baseline: Baseline, alone: Alone) -> bool:
     """Far faster than requests alone: as fast as it can be sent."""
     if sample.first_token_ns is None or sample.last_token_ns is None:
         return False
-    tokens = sample.output_tokens or sample.asked_tokens
+    # Without the server's count, chunks with a token are what can be counted.
+    uncounted = sample.chunks if baseline.streams else sample.asked_tokens
+    tokens = sample.output_tokens or uncounted
     if tokens < _ENOUGH_TOKENS:
         return False
     since_ns = sample.first_token_ns if baseline.streams else sample.sent_ns

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from slotwise_workflows.probe.batching.baseline import measure, summarise
+from slotwise_workflows.probe.batching.baseline import measure, refine, summarise
 from slotwise_workflows.probe.batching.classify import (
     Measures,
     judge_group,
@@ -18,7 +18,13 @@ from slotwise_workflows.probe.batching.refill import QUEUED, refill_trial, size_
 from slotwise_workflows.probe.batching.send import Ask
 from slotwise_workflows.probe.batching.slots import LADDER, size_burst, slots_trial
 from slotwise_workflows.probe.model import Alone, Baseline, Evidence, Plan, Sample, Sizes
-from slotwise_workflows.probe.plan import ALONE_TOKENS, BASELINE_TOKENS, BASELINE_TRIES, size_trial
+from slotwise_workflows.probe.plan import (
+    ALONE_TOKENS,
+    BASELINE_TOKENS,
+    BASELINE_TRIES,
+    WHOLE_TOKENS,
+    size_trial,
+)
 
 OnTrial = Callable[[int, int], None]
 """Told how many group tests are done, of how many."""
@@ -48,8 +54,8 @@ class Found:
 
     @property
     def baseline(self) -> Baseline:
-        """The measure of the first request."""
-        return measure(self.first)
+        """The measure of the requests alone."""
+        return refine([self.first, *self.alone])
 
     @property
     def summary(self) -> Alone:
@@ -84,8 +90,10 @@ async def look(
     Returns:
         Whether the plan was carried out; False if its time ran out.
     """
-    found.sizes = size_trial(plan, found.baseline)
-    tests = _Tests(ask, plan, found, found.sizes, deadline)
+    tests = _Tests(ask, plan, found, size_trial(plan, found.baseline), deadline)
+    if not measure(found.first).streams:
+        # Another length tells the time per token from what every answer takes.
+        await tests.one_alone(groups=plan.trials, tokens=WHOLE_TOKENS)
     for done in range(plan.trials):
         if not await tests.round(first=done == 0, left=plan.trials - done - 1):
             return not tests.late
@@ -109,6 +117,7 @@ class _Tests:
     async def round(self, *, first: bool, left: int) -> bool:
         """One group test and what goes with it; False if the probe should end."""
         await self.one_alone(groups=left + 1)
+        self._size()
         long_s = self.sizes.long * self.found.baseline.seconds_per_token
         if asyncio.get_running_loop().time() + long_s >= self.deadline:
             self.late = True
@@ -122,14 +131,24 @@ class _Tests:
         await self.one_alone(groups=left)
         return await self._refill(left=left)
 
-    async def one_alone(self, *, groups: int) -> None:
+    async def one_alone(self, *, groups: int, tokens: int = ALONE_TOKENS) -> None:
         """One request more alone, if it fits beside the group tests to come."""
-        if self.late or not self._fits(1, ALONE_TOKENS, groups=groups):
+        if self.late or not self._fits(1, tokens, groups=groups):
             return
-        self._spend(1, ALONE_TOKENS)
+        await asyncio.sleep(max(_PAUSE_S, _PAUSE_TTFTS * self.found.baseline.ttft_s))
+        self._spend(1, tokens)
         name = f"alone-{len(self.found.alone) + 1}"
-        sample = await self.ask(stage="baseline", name=name, trial=0, tokens=ALONE_TOKENS)
+        sample = await self.ask(stage="baseline", name=name, trial=0, tokens=tokens)
         self.found.alone.append(sample)
+
+    def _size(self) -> None:
+        """Sizes the next group test, by the slowest pace seen: some slow down as answers grow."""
+        baseline = self.found.baseline
+        longs = [samples[0] for samples in self.found.samples.values()]
+        paces = [measure(one).seconds_per_token for one in longs if one.stage == "group"]
+        pace_s = max([baseline.seconds_per_token, *paces])
+        baseline = baseline.model_copy(update={"seconds_per_token": pace_s})
+        self.sizes = self.found.sizes = size_trial(self.plan, baseline)
 
     async def _group(self) -> bool:
         trial = self._next()
@@ -160,7 +179,7 @@ class _Tests:
         joined = any(trial.reason.code == "joined_at_once" for trial in self.found.trials)
         if first:
             return LADDER[1:] if joined else LADDER  # the group test has shown the first one
-        done = [t for t in self.found.trials if t.stage == "slots"]
+        done = [trial for trial in self.found.trials if trial.stage == "slots"]
         if joined and not any(trial.slots for trial in done):
             return ()
         return (len(self.found.samples[done[-1].trial]),) if done else LADDER[:1]
@@ -212,6 +231,9 @@ class _Tests:
 
 
 _FEWEST = 2
+_PAUSE_S = 0.25
+_PAUSE_TTFTS = 2.0
+"""A server may be busy with a batch for a while after its last answer has ended."""
 _MORE = {"nobody_waited", "began_together", "began_with_later_ones"}
 """More requests may show what these did not: how many slots there are."""
 _FINAL = {"rate_limited", "cached_responses", "lengths_not_honoured", "requests_failed"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import Literal
 
+from slotwise_workflows.probe.batching.baseline import median_step
 from slotwise_workflows.probe.model import Alone, Baseline, Release, Sample, TimelineRow
 
 _STEPS = 2.5
@@ -127,16 +127,8 @@ def slack_s(samples: Sequence[Sample], alone: Alone) -> float:
     Two and a half steps at the trial's own pace, a quarter of the time to the first token, and the
     noise of that time.
     """
-    paces = [
-        (sample.last_token_ns - sample.first_token_ns) / 1e9 / (sample.output_tokens - 1)
-        for sample in samples
-        if sample.first_token_ns is not None
-        and sample.last_token_ns is not None
-        and sample.output_tokens is not None
-        and sample.output_tokens > 1
-    ]
-    pace_s = max(alone.seconds_per_token, median(paces)) if paces else alone.seconds_per_token
-    return _STEPS * pace_s + _TTFTS * alone.ttft_s + _NOISES * alone.noise_s
+    step_s = max([alone.step_s, *median_step(samples)])
+    return _STEPS * step_s + _TTFTS * alone.ttft_s + _NOISES * alone.noise_s
 
 
 def layout(spans: Sequence[Span], *, ttft_s: float, slack: float) -> Layout:

@@ -91,6 +91,7 @@ class Alone(Record):
     ttft_s: float = Field(description="median")
     ttft_min_s: float
     ttft_max_s: float
+    latency_min_s: float
     noise_s: float = Field(description="median less minimum of the times to the first token")
     seconds_per_token: float = Field(description="median")
     step_s: float = Field(description="median time between chunks, which may hold several tokens")

@@ -86,9 +86,11 @@ def refine(samples: Sequence[Sample]) -> Baseline:
     if not later:
         return first
     each = [measure(sample) for sample in later]
-    if first.streams:
+    # Of an answer that waited long for its first token, the rest may come in its last twentieth.
+    if first.streams or any(one.streams for one in each):
         return first.model_copy(
             update={
+                "streams": True,
                 "ttft_s": min(one.ttft_s for one in (first, *each)),
                 "seconds_per_token": median(one.seconds_per_token for one in each),
             }
@@ -151,6 +153,7 @@ def summarise(
         ttft_s=middle,
         ttft_min_s=min(ttfts),
         ttft_max_s=max(ttfts),
+        latency_min_s=min(one.latency_s for one in each),
         noise_s=noise_s,
         seconds_per_token=pace_s,
         step_s=max([pace_s, *median_step(warm)]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -85,6 +84,7 @@ def judge_group(
     waited = sum(wait >= WAITED_FROM for wait in waits)
     overlap = _overlap(long, shorts, baseline) if waited == len(shorts) else None
     found = _layout(samples, measures)
+    slack = slack_s(samples, measures.alone)
     ends = None if baseline.streams or waited < len(shorts) else _ends(long, shorts)
     seen = _Seen(len(shorts), joined, waited, overlap, ends)
     batching, reason = _judge(seen, found, shorts, measures)
@@ -101,7 +101,7 @@ def judge_group(
         clusters=[len(cluster) for cluster in found.clusters],
         together=_together(found, measures),
         slots=_slots(batching, found, measures),
-        release=_release(shorts, baseline, ends) if batching == "static" else None,
+        release=_release(shorts, found, slack, ends) if batching == "static" else None,
     )
 
 
@@ -162,7 +162,7 @@ _BY_LAYOUT: dict[str, tuple[Batching, str]] = {
     "at_once": ("undetermined", "nobody_waited"),
     "queue": ("continuous", "refilled"),
     "batches": ("static", "began_together"),
-    "turns": ("serial", "ran_by_turn"),
+    "turns": ("serial", "began_by_turn"),
     "mixed": ("undetermined", "replicas"),
 }
 
@@ -371,19 +371,27 @@ def _overlap(long: Sample, shorts: Sequence[Sample], baseline: Baseline) -> floa
     return own_s * 1e9 / max(1, span_ns)
 
 
-def _release(shorts: Sequence[Sample], baseline: Baseline, found: Ends | None) -> Release | None:
+def _release(
+    shorts: Sequence[Sample], found: Layout, slack: float, ends: Ends | None
+) -> Release | None:
     """Whether answers of a batch end together, although their lengths differ.
 
-    Ends that lie closer than a tenth of the shortest request's own time are one end. A batch that
-    releases each answer on its own leaves as many ends as requests.
+    A batch whose ends all lie within what two instants may lie apart was released at once; one
+    whose ends lie three times as far apart was not. Batches that differ, or lie between, leave it
+    open.
     """
-    if found is not None:
-        return found.release
-    ends = sorted(short.end_ns for short in shorts)
-    shortest = min(short.asked_tokens for short in shorts)
-    near_ns = shortest * baseline.seconds_per_token * 1e9 / 10
-    clusters = 1 + sum(later - earlier > near_ns for earlier, later in itertools.pairwise(ends))
-    return "batch" if clusters <= len(shorts) / 2 else "own"
+    if ends is not None:
+        return ends.release
+    end_s = {short.name: short.end_ns / 1e9 for short in shorts}
+    seen: set[Release | None] = set()
+    for cluster in found.clusters:
+        own = [end_s[name] for name in cluster if name in end_s]
+        if len(own) > 1:
+            spread = max(own) - min(own)
+            seen.add("batch" if spread <= slack else "own" if spread >= 3 * slack else None)
+    # Two members may happen to be of nearly the same length: they do not gainsay the others.
+    told = seen - {None} or seen
+    return next(iter(told)) if len(told) == 1 else None
 
 
 def _duration(sample: Sample) -> int:

@@ -177,8 +177,9 @@ def _low(trials: Sequence[Evidence], batching: Batching, alone: Alone) -> bool:
     """
     if batching == "dynamic":
         return False
-    unseen = _gather(trials) is None or alone.noise_s > GATHERING_NOISE_S
-    return batching == "static" and unseen
+    # The time to the first token holds a step, whose noise does not change who arrives when.
+    network_s = min(alone.noise_s, max(0.0, alone.ttft_s - alone.step_s) / 2)
+    return batching == "static" and (_gather(trials) is None or network_s > GATHERING_NOISE_S)
 
 
 def _slots(trials: Sequence[Evidence], batching: Batching, alone: Alone) -> int | None:

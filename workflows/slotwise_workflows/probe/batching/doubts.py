@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from statistics import median
 
 from slotwise_workflows.probe.model import Alone, Baseline, Sample
+from slotwise_workflows.probe.plan import ALONE_TOKENS
 from slotwise_workflows.result import Reason
 
 HONOURED_FROM = 0.8
 """Share of the tokens asked for that must have come."""
 CACHED_BELOW = 0.25
 """Share of the time per token alone below which an answer was not made while it was sent."""
-CACHED_BELOW_WHOLE = 0.1
-"""Likewise where only whole answers are seen: their time holds that of the network."""
 _CACHED_ALONE = 0.05
 """A request alone that was so much faster than the first one came from a cache itself."""
 PACED_BELOW = 0.6
 """Share of the time per token: no server makes its first token faster than the others."""
 _ENOUGH_TOKENS = 8
+_MUCH_LONGER = 4
+_AS_QUICK = 1.1
 _SEVERAL = 1.5
 
 
@@ -82,13 +83,27 @@ def _cached(sample: Sample, baseline: Baseline, alone: Alone) -> bool:
     tokens = sample.output_tokens or uncounted
     if tokens < _ENOUGH_TOKENS:
         return False
-    since_ns = sample.first_token_ns if baseline.streams else sample.sent_ns
-    spent_s = (sample.last_token_ns - since_ns) / 1e9
+    if not baseline.streams:
+        return _cached_whole(sample, tokens, baseline, alone)
+    spent_s = (sample.last_token_ns - sample.first_token_ns) / 1e9
     pace_s = alone.seconds_per_token_min
     if pace_s < _CACHED_ALONE * baseline.seconds_per_token:
         pace_s = baseline.seconds_per_token
-    share = CACHED_BELOW if baseline.streams else CACHED_BELOW_WHOLE
-    return spent_s < share * (tokens - 1) * pace_s
+    return spent_s < CACHED_BELOW * (tokens - 1) * pace_s
+
+
+def _cached_whole(sample: Sample, tokens: int, baseline: Baseline, alone: Alone) -> bool:
+    """As quick as the quickest answer alone although much longer, on a quiet endpoint.
+
+    The time of a whole answer holds that of the network, and whatever the request waited for.
+    """
+    spent_s = (sample.end_ns - sample.sent_ns) / 1e9
+    return (
+        not alone.varies
+        and tokens >= _MUCH_LONGER * ALONE_TOKENS
+        and spent_s <= _AS_QUICK * alone.latency_min_s
+        and spent_s < CACHED_BELOW * tokens * baseline.seconds_per_token
+    )
 
 
 def _unmet(sample: Sample) -> bool:

@@ -50,6 +50,8 @@ REASONS: Mapping[str, str] = {
     "its own pace",
     "busy": "the endpoint is not quiet: requests alone took {ttft_min_ms:.0f} to "
     "{ttft_max_ms:.0f} ms to their first token; other people's requests were in the way",
+    "too_noisy": "the times of requests alone vary too much against how long the short ones last: "
+    "the network, or other people's requests; allow more --max-tokens-total",
     "overlap_unclear": "all {shorts} short requests waited for the long one to end, but then ran "
     "neither all together nor all by turn ({overlap:.1f} at once on average)",
     "ends_unclear": "all {shorts} short requests waited for the long one to end, but their ends, "

@@ -141,7 +141,7 @@ def test_a_quiet_server_that_waits_for_company_is_found(
     assert high is None or high * 1000 >= delay_ms
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     policy=st.sampled_from(POLICIES),
     slots=st.integers(1, 40),

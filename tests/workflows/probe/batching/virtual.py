@@ -103,7 +103,7 @@ class Front:
         self.gate = asyncio.Semaphore(endpoint.cap or 1_000_000)
         self.turn = 0
         self.answered = 0
-        self.job = _job_class(server)
+        self.job, self.others_job = _job_classes(server)
         if endpoint.load:
             self.tasks.append(asyncio.create_task(self.others()))
 
@@ -114,7 +114,7 @@ class Front:
         rate = self.endpoint.load * policy.slots * len(self.engines) / mean_s
         while True:
             await asyncio.sleep(self.random.expovariate(rate))
-            self.route(self.job(self.random.randint(*OTHERS)))
+            self.route(self.others_job(self.random.randint(*OTHERS)))
 
     def route(self, job: Any) -> None:
         if self.endpoint.balancer == "least_busy":
@@ -201,10 +201,10 @@ class Front:
             task.cancel()
 
 
-def _job_class(server: Any) -> Any:
-    class Quiet(server.Job):  # type: ignore[misc]
-        """Keeps its tokens' instants instead of a queue of them: that is all that is needed."""
+def _job_classes(server: Any) -> tuple[Any, Any]:
+    """Jobs that keep no queue of tokens: their instants are all that is needed, or nothing."""
 
+    class Timed(server.Job):  # type: ignore[misc]
         def __init__(self, tokens: int) -> None:
             super().__init__(tokens, out=None)
             self.stamps: list[float] = []
@@ -213,13 +213,24 @@ def _job_class(server: Any) -> Any:
             self.loop = asyncio.get_running_loop()
 
         def put(self, tokens: int) -> None:
+            if not self.stamps:
+                self.begun.set()
             self.stamps += [self.loop.time()] * tokens
-            self.begun.set()
 
         def end(self) -> None:
             self.done.set()
 
-    return Quiet
+    class Unseen(server.Job):  # type: ignore[misc]
+        def __init__(self, tokens: int) -> None:
+            super().__init__(tokens, out=None)
+
+        def put(self, tokens: int) -> None:
+            pass
+
+        def end(self) -> None:
+            pass
+
+    return Timed, Unseen
 
 
 def sample(
@@ -257,7 +268,7 @@ def sample(
     )
 
 
-PLAN = make_plan(long_s=2.5)
+PLAN = make_plan(long_s=2.0, max_tokens=20_000, seconds=200)
 
 
 async def whole_probe(server: Any, endpoint: Endpoint, plan: Plan) -> tuple[Found, Conclusion]:

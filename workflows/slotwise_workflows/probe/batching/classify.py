@@ -164,6 +164,7 @@ _BY_LAYOUT: dict[str, tuple[Batching, str]] = {
     "batches": ("static", "began_together"),
     "turns": ("serial", "began_by_turn"),
     "mixed": ("undetermined", "replicas"),
+    "noisy": ("undetermined", "too_noisy"),
 }
 
 
@@ -279,6 +280,8 @@ def _judge(
         if measures.baseline.streams and not _joined_in_steps(shorts, measures):
             return "undetermined", Reason(code="joined_late", numbers={"shorts": seen.shorts})
         return "continuous", Reason(code="joined_at_once", numbers={"shorts": seen.shorts})
+    if measures.baseline.streams and found.kind == "noisy":
+        return "undetermined", Reason(code="too_noisy", numbers=numbers)
     if seen.waited == seen.shorts and seen.ends is not None:
         return _judge_ends(seen.ends, seen.shorts)
     if seen.waited == seen.shorts and seen.overlap is not None:

@@ -10,7 +10,8 @@ from slotwise_workflows.result import Confidence, Reason
 
 _DOUBTS = ("rate_limited", "cached_responses", "lengths_not_honoured", "requests_failed")
 """The ones that name a cause come before failures of whatever kind."""
-_NO_EVIDENCE = "nobody_waited"
+_NO_EVIDENCE = {"nobody_waited", "too_noisy"}
+"""Of a slots or refill test: it says nothing, and contradicts nothing."""
 _NEEDS_QUIET = {"serial", "dynamic"}
 GATHERING_NOISE_S = 0.0025
 """Noise of the time to the first token above which a short wait for company cannot be seen."""
@@ -107,13 +108,17 @@ def _doubt(trials: Sequence[Evidence], alone: Alone, paced: Reason | None) -> Re
                 return trial.reason
     if paced is not None:
         return paced
-    opened = [t for t in telling if t.batching == "undetermined" and t.reason.code != _NO_EVIDENCE]
+    opened = [t for t in telling if t.batching == "undetermined" and not _says_nothing(t)]
     found = {_family(t.batching) for t in trials if t.batching != "undetermined"}
     if opened or len(found) > 1:
         if alone.varies:
             return _busy(alone)
         return opened[0].reason if opened else Reason(code="trials_differ")
     return _unconfirmed(trials, alone)
+
+
+def _says_nothing(trial: Evidence) -> bool:
+    return trial.stage != "group" and trial.reason.code in _NO_EVIDENCE
 
 
 def _unconfirmed(trials: Sequence[Evidence], alone: Alone) -> Reason | None:

@@ -18,7 +18,10 @@ _NOISES = 3.0
 _WAITED = 0.5
 """A wait of this share of the shortest request may have been one for a request to end."""
 
-Kind = Literal["at_once", "queue", "batches", "turns", "mixed"]
+_CLEAR_TO = 0.6
+"""Slack over the shortest request's duration up to which who began beside whom can be told."""
+
+Kind = Literal["at_once", "queue", "batches", "turns", "mixed", "noisy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,8 @@ class Layout:
     Attributes:
         kind: at_once: nobody waited for another's end. queue: requests waited, always while as many
             ran as ever did, and each began as another ended. batches: nobody began while an earlier
-            one ran, and some began together. turns: likewise, each alone. mixed: none of these.
+            one ran, and some began together. turns: likewise, each alone. mixed: none of these. noisy: the requests are too short against the
+            noise.
         clusters: Those that began together, by name, in order.
         together: Most that ran at once.
         slots: As many ran while another waited, and never more; None if that was not seen.
@@ -143,11 +147,13 @@ def layout(spans: Sequence[Span], *, ttft_s: float, slack: float) -> Layout:
         The layout.
     """
     clusters = _clusters(spans, slack)
+    names = tuple(tuple(span.name for span in cluster) for cluster in clusters)
     together = most_together(spans, slack)
     shortest = min((span.duration for span in spans), default=0.0)
+    if slack > _CLEAR_TO * shortest:
+        return Layout("noisy", names, together, None)
     soon = ttft_s + max(slack, _WAITED * shortest)
     waiting = [span for span in spans if span.begin - span.sent > soon]
-    names = tuple(tuple(span.name for span in cluster) for cluster in clusters)
     if not waiting:
         return Layout("at_once", names, together, None)
     if not _joined(clusters, slack):

@@ -94,7 +94,7 @@ async def _load(url: str, rate: float, seconds: float, spin_s: float) -> Sent:
             client=http,
             target=targets(url, "chat")[0],
             model="m",
-            usage=True,
+            dialect=dialect_of(UNKNOWN, "m"),
             clock=time.perf_counter_ns,
             deadline=asyncio.get_running_loop().time() + seconds + 60,
         )

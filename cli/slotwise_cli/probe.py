@@ -35,18 +35,25 @@ def probe(
             help=f"Environment variable that holds the API key; {KEY_VARIABLE} if left out.",
         ),
     ] = None,
+    # What may be sent: the options of the plan.
     trials: Annotated[
-        int, typer.Option("--trials", min=1, max=20, metavar="N", help="Repetitions of the test.")
+        int, typer.Option("--trials", min=1, max=20, metavar="N", help="Repetitions of the tests.")
     ] = 2,
     max_requests: Annotated[
         int, typer.Option("--max-requests", min=1, metavar="N", help="Send no more requests.")
-    ] = 32,
-    max_tokens: Annotated[
+    ] = 128,
+    max_tokens_total: Annotated[
         int,
         typer.Option(
-            "--max-tokens", min=1, metavar="N", help="Ask for no more output tokens in all."
+            "--max-tokens-total", min=1, metavar="N", help="Ask for no more output tokens in all."
         ),
-    ] = 8192,
+    ] = 32768,
+    max_seconds: Annotated[
+        float,
+        typer.Option(
+            "--max-seconds", min=1, metavar="S", help="Take no longer; judge what was done."
+        ),
+    ] = 300.0,
     yes: Annotated[bool, typer.Option("--yes", help="Send it without asking.")] = False,
     output_dir: options.OutputDir = None,
     seed: options.Seed = 0,
@@ -57,14 +64,20 @@ def probe(
     """Find out whether a live endpoint batches continuously.
 
     A long request, and short ones beside it: do they begin before it ends? Only generated prompts
-    are sent. The plan is shown, and must be confirmed, before anything is.
+    are sent. The plan is shown, and must be confirmed, before anything is. Ctrl-C ends it; what was
+    done until then is judged and written.
     """
     from slotwise_workflows.files import prepare_directory
     from slotwise_workflows.probe import explain, make_plan, plan_text, targets, write_probe
     from slotwise_workflows.probe import probe as run_probe
 
     console = Console(quiet=quiet)
-    plan = make_plan(trials=trials, max_requests=max_requests, max_tokens=max_tokens)
+    plan = make_plan(
+        trials=trials,
+        max_requests=max_requests,
+        max_tokens=max_tokens_total,
+        seconds=max_seconds,
+    )
     first = targets(url, api)[0]
     api_key = _api_key(api_key_env)
     lines = plan_text(
@@ -84,6 +97,8 @@ def probe(
     if directory is not None:
         for path in write_probe(result, directory):
             console.note(f"wrote {path}")
+    if result.stopped_by == "user":
+        raise Cancelled("interrupted", why="what was done until then is told above")
 
 
 def _api_key(variable: str | None) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import random
 import socket
 import struct
 import threading
@@ -20,15 +21,23 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Policy:
-    """Who is let in when.
+    """Who is let in when, and what a step costs.
 
     Attributes:
         batching: continuous: at every step, while a slot is free. static: when nobody runs.
-        slots: Requests at once; 1 is serial under either.
-        release: static only: when a member's answer ends, and whether it was streamed before.
+            dynamic: likewise, but a batch waits `delay_ms` for company unless it is full.
+        slots: Requests at once; 1 is serial under any.
+        release: static and dynamic only: when a member's answer ends, and whether it was streamed
+            before.
         step_ms: How long a step takes.
-        per_seq_ms: And how much longer with each request in it; a padded batch counts all members.
+        per_seq_ms: And how much longer with each request in it.
         replicas: Servers of this kind; each request goes to the one with the fewest.
+        prefill_ms: And how much longer for each request let in with it.
+        jitter: Standard deviation of a step's time over its mean; evenly distributed.
+        delay_ms: dynamic only.
+        order: fifo or shortest: who is let in first.
+        chunk: Most tokens a request makes in a step (speculative decoding): 1 to `chunk`, evenly.
+        seed: Of the jitter and the chunks.
     """
 
     batching: str = "continuous"
@@ -37,6 +46,12 @@ class Policy:
     step_ms: float = 8.0
     per_seq_ms: float = 0.0
     replicas: int = 1
+    prefill_ms: float = 0.0
+    jitter: float = 0.0
+    delay_ms: float = 0.0
+    order: str = "fifo"
+    chunk: int = 1
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -79,9 +94,16 @@ class Faults:
 @dataclass
 class Job:
     tokens: int
-    padded_to: int = 0
     out: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
     made: int = 0
+    since: float = 0.0
+
+    def put(self, tokens: int) -> None:
+        for _ in range(tokens):
+            self.out.put_nowait("token")
+
+    def end(self) -> None:
+        self.out.put_nowait("end")
 
 
 class Engine:
@@ -93,51 +115,84 @@ class Engine:
         self.running: list[Job] = []
         self.most = 0
         self.wake = asyncio.Event()
+        self.random = random.Random(policy.seed)
 
     @property
     def load(self) -> int:
         return len(self.waiting) + len(self.running)
 
     def submit(self, job: Job) -> None:
+        job.since = asyncio.get_running_loop().time()
         self.waiting.append(job)
         self.wake.set()
 
     async def run(self) -> None:
         while True:
             if not self.running and not self.waiting:
-                self.wake.clear()
-                await self.wake.wait()
-            self.admit()
+                await self.news()
+            if self.policy.batching == "dynamic" and not self.running:
+                await self.gather()
+            admitted = self.admit()
             size = len(self.running)
             self.most = max(self.most, size)
-            await asyncio.sleep((self.policy.step_ms + self.policy.per_seq_ms * size) / 1000)
+            await asyncio.sleep(self.step_s(size, admitted))
             self.step()
 
-    def admit(self) -> None:
-        if self.policy.batching == "static" and self.running:
-            return
-        free = self.policy.slots - len(self.running)
-        self.running += self.waiting[:free]
+    async def news(self) -> None:
+        self.wake.clear()
+        await self.wake.wait()
+
+    async def gather(self) -> None:
+        """Until the batch is full or its first member has waited for the delay."""
+        loop = asyncio.get_running_loop()
+        due = self.waiting[0].since + self.policy.delay_ms / 1000
+        while len(self.waiting) < self.policy.slots and loop.time() < due:
+            try:
+                async with asyncio.timeout_at(due):
+                    await self.news()
+            except TimeoutError:
+                return
+
+    def step_s(self, size: int, admitted: int) -> float:
+        policy = self.policy
+        mean = policy.step_ms + policy.per_seq_ms * size + policy.prefill_ms * admitted
+        half = policy.jitter * 3**0.5  # an even distribution of this standard deviation
+        return mean / 1000 * max(0.05, 1 + self.random.uniform(-half, half))
+
+    def admit(self) -> int:
+        at_once = self.policy.batching in {"static", "dynamic"}
+        if at_once and self.running:
+            return 0
+        if self.policy.order == "shortest":
+            self.waiting.sort(key=lambda job: job.tokens)
+        free = max(0, self.policy.slots - len(self.running))
+        admitted = self.waiting[:free]
+        self.running += admitted
         self.waiting = self.waiting[free:]
-        if self.policy.batching == "static":
-            longest = max(job.tokens for job in self.running)
-            for job in self.running:
-                job.padded_to = longest
+        return len(admitted)
 
     def step(self) -> None:
-        together = self.policy.batching == "static" and self.policy.release == "batch"
-        for job in list(self.running):
-            job.made += 1
-            if job.made <= job.tokens and not together:
-                job.out.put_nowait("token")
-            if job.made >= max(job.tokens, job.padded_to):
-                self.running.remove(job)
-                if together:
-                    for _ in range(job.tokens):
-                        job.out.put_nowait("token")
-                job.out.put_nowait("end")
-            elif job.made == job.tokens and not together:
-                job.out.put_nowait("end")
+        policy = self.policy
+        at_once = policy.batching in {"static", "dynamic"}
+        together = at_once and policy.release == "batch"
+        for job in self.running:
+            if job.made >= job.tokens:
+                continue  # padding
+            more = 1 if policy.chunk == 1 else self.random.randint(1, policy.chunk)
+            more = min(more, job.tokens - job.made)
+            job.made += more
+            if not together:
+                job.put(more)
+                if job.made == job.tokens:
+                    job.end()
+        left = [job for job in self.running if job.made < job.tokens]
+        if together and not left:
+            for job in self.running:
+                job.put(job.tokens)
+                job.end()
+        if left and at_once:
+            return  # the batch ends with its longest
+        self.running = left
 
 
 class Server:

@@ -24,17 +24,18 @@ Kind = Literal[
     "azure",
     "unknown",
 ]
-Batching = Literal["continuous", "static", "serial", "undetermined"]
+Batching = Literal["continuous", "static", "dynamic", "serial", "undetermined"]
 Release = Literal["own", "batch"]
 Stage = Literal["baseline", "group", "refill", "slots", "cost", "replay"]
+Stopped = Literal["user", "max_seconds"]
 
 
 class Sample(Record):
     """One request, without a word of it; times in nanoseconds of the client's monotonic clock."""
 
     stage: Stage = Field(description="what it was sent for")
-    name: str = Field(description="baseline, long, short-1, ...")
-    trial: int = Field(description="from 1 within its stage; 0 for the baseline")
+    name: str = Field(description="baseline, alone-1, long, short-1, ...")
+    trial: int = Field(description="from 1, of all trials; 0 for requests alone")
     asked_tokens: int = Field(description="the max_tokens it was sent with")
     scheduled_ns: int | None = Field(
         None, description="when an open loop meant to send it; latency counts from there"
@@ -93,23 +94,23 @@ class Endpoint(Record):
 class Plan(Record):
     """What may be sent at most; told before anything is."""
 
-    trials: int
-    shorts: int = Field(description="short requests of one trial")
-    requests: int = Field(description="at most, the baseline included")
+    trials: int = Field(description="repetitions of the group test")
+    shorts: int = Field(description="short requests of one group test")
+    requests: int = Field(description="at most, all stages together")
     output_tokens: int = Field(description="asked for at most, all requests together")
     long_s: float = Field(description="how long the long request is sized to last")
     seconds: float = Field(description="after which the probe gives up")
 
 
 class Sizes(Record):
-    """Tokens asked for in one trial, from the measured baseline."""
+    """Tokens asked for in one group test, from the measured baseline."""
 
     long: int
     shorts: tuple[int, ...]
 
     @property
     def total(self) -> int:
-        """Tokens of one trial."""
+        """Tokens of one group test."""
         return self.long + sum(self.shorts)
 
 
@@ -123,25 +124,68 @@ class Baseline(Record):
     streams: bool = Field(description="tokens arrive as they are made, not all at the end")
 
 
+class Alone(Record):
+    """The requests that were sent alone, at the start, between the trials and at the end."""
+
+    requests: int
+    ttft_s: float = Field(description="median")
+    ttft_min_s: float
+    ttft_max_s: float
+    latency_min_s: float
+    noise_s: float = Field(description="median less minimum of the times to the first token")
+    seconds_per_token: float = Field(description="median")
+    step_s: float = Field(description="median time between chunks, which may hold several tokens")
+    seconds_per_token_min: float
+    seconds_per_token_max: float
+    varies: bool = Field(description="they differ by more than noise: the endpoint is not quiet")
+
+
 class Evidence(Record):
     """What one trial showed."""
 
+    stage: Stage
     trial: int
     batching: Batching
     reason: Reason
-    joined: int = Field(description="shorts that began soon, beside the long request")
-    waited: int = Field(description="shorts that began only when the long request had ended")
-    late: int = Field(description="shorts in between")
+    joined: int = Field(0, description="shorts that began soon, beside the long request")
+    waited: int = Field(0, description="shorts that began only when the long request had ended")
+    late: int = Field(0, description="shorts in between")
     waits: list[float] = Field(
-        description="each short's wait over what was left of the long request when it was sent"
+        [], description="each short's wait over what was left of the long request when it was sent"
     )
     overlap: float | None = Field(
-        description="of the shorts that waited: their durations over the time they took together"
+        None,
+        description="of the shorts that waited: their durations over the time they took together",
     )
-    together: int = Field(description="most requests seen making tokens at once")
+    clusters: list[int] = Field(
+        [], description="requests that began together, in the order in which they began"
+    )
+    position: float | None = Field(
+        None,
+        description="refill: when the queued request began; 0, when the shorter one ended; "
+        "1, when the longest did",
+    )
+    together: int = Field(1, description="most requests seen making tokens at once")
+    slots: int | None = Field(
+        None, description="where a request more had to wait for another one's end, else null"
+    )
+    gather_s: tuple[float, float | None] | None = Field(
+        None,
+        description="batches only: the last request that still shared the first one's batch was "
+        "sent so long after it, the first that did not so long (null: none)",
+    )
     release: Release | None = Field(
-        description="static only: own, answers end with their last token; batch, all at once"
+        None, description="batches only: own, answers end with their last token; batch, all at once"
     )
+
+
+class TimelineRow(Record):
+    """One request of a trial, in seconds from when the trial's first was sent."""
+
+    name: str
+    sent_s: float
+    first_token_s: float
+    last_token_s: float
 
 
 class ProbeResult(Record):
@@ -155,12 +199,23 @@ class ProbeResult(Record):
     batching: Batching
     confidence: Confidence
     reason: Reason
-    slots_at_least: int = Field(description="requests seen making tokens at once")
+    remarks: list[Reason] = Field(description="what else was seen, and what limits the verdict")
+    slots: int | None = Field(
+        description="exact, of all servers behind the address; null where only a bound was seen"
+    )
+    slots_at_least: int = Field(description="most requests seen making tokens at once")
     release: Release | None
+    gather_s: tuple[float, float | None] | None = Field(
+        description="how long a batch waits for company: between so much and so much"
+    )
+    interrupted: bool = Field(description="ended before the plan did; what was done is judged")
+    stopped_by: Stopped | None
     plan: Plan
     sizes: Sizes
     baseline: Baseline
+    alone: Alone
     trials: list[Evidence]
+    timeline: list[TimelineRow] = Field(description="of the trial that tells most")
     requests_sent: int
     output_tokens: int = Field(description="as the server counts them")
     samples: list[Sample]

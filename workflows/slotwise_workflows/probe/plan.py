@@ -10,27 +10,39 @@ from slotwise_workflows.probe.model import Baseline, Plan, Sizes
 BASELINE_TOKENS = 32
 BASELINE_TRIES = 3
 """The other API, or no ``stream_options``, may have to be tried."""
+ALONE_TOKENS = 16
+"""Of each further request alone; another length than the baseline's, on purpose."""
+WHOLE_TOKENS = 128
+"""Of one of them where only whole answers are seen."""
 SHORTS = 6
 LONG_S = 4.0
 _TTFTS_OF_LONG = 48
 """Makes every short last six times to the first token: none ends before the last is sent."""
 SMALLEST_LONG = 48
 """Tokens below which the shorts, an eighth to a quarter of them, differ too little."""
+_USUAL_LONG = 96
+"""Tokens wanted even where a token takes long: a step must be short against the shorts."""
+_GROUP_SHARE = 0.45
+"""Of the tokens; the rest is for the slots test and the refill test."""
+_TIME_SHARE = 0.33
+"""Of the seconds; what the long requests of all group tests may last, the rest by turn behind."""
 
 
 def make_plan(
     *,
     trials: int = 2,
-    max_requests: int = 32,
-    max_tokens: int = 8192,
+    max_requests: int = 128,
+    max_tokens: int = 32768,
     long_s: float = LONG_S,
     seconds: float = 300.0,
 ) -> Plan:
     """The most that a probe will send.
 
+    The group tests come first; what is left goes to the slots test and the refill test.
+
     Args:
         trials: Repetitions of the group test wanted; fewer if the requests do not allow them.
-        max_requests: Requests at most.
+        max_requests: Requests at most, all stages together.
         max_tokens: Output tokens asked for at most, all requests together.
         long_s: How long the long request should last; longer tells more, and costs more.
         seconds: After which the probe gives up.
@@ -39,7 +51,7 @@ def make_plan(
         The plan.
 
     Raises:
-        UsageError: Not even one trial fits.
+        UsageError: Not even one group test fits.
     """
     per_trial = SHORTS + 1
     possible = min(trials, (max_requests - BASELINE_TRIES) // per_trial)
@@ -52,14 +64,14 @@ def make_plan(
     smallest = BASELINE_TRIES * BASELINE_TOKENS + possible * sizes_for(SMALLEST_LONG).total
     if max_tokens < smallest:
         raise UsageError(
-            f"--max-tokens {max_tokens} is too few",
+            f"--max-tokens-total {max_tokens} is too few",
             why=f"{possible} trials need {smallest} output tokens",
             hint=f"Allow {smallest}, or fewer --trials",
         )
     return Plan(
         trials=possible,
         shorts=SHORTS,
-        requests=BASELINE_TRIES + possible * per_trial,
+        requests=max_requests,
         output_tokens=max_tokens,
         long_s=long_s,
         seconds=seconds,
@@ -85,15 +97,18 @@ def size_trial(plan: Plan, baseline: Baseline) -> Sizes:
     """Size the requests of a trial so that seconds remain of the long one after the shorts.
 
     The long request lasts ``long_s``, or several times what it takes to send the shorts, and never
-    more tokens than the plan allows.
+    more tokens or seconds than the plan allows.
     """
     wanted_s = max(plan.long_s, _TTFTS_OF_LONG * baseline.ttft_s)
     if not baseline.streams:
         wanted_s = plan.long_s  # its time to the first token is that of the whole answer
+    wanted_s = min(wanted_s, _TIME_SHARE * plan.seconds / plan.trials)
     wanted = round(wanted_s / baseline.seconds_per_token)
-    budget = (plan.output_tokens - BASELINE_TRIES * BASELINE_TOKENS) // plan.trials
-    long = max(SMALLEST_LONG, wanted)
-    while sizes_for(long).total > budget:
+    available = plan.output_tokens - BASELINE_TRIES * BASELINE_TOKENS
+    smallest = sizes_for(SMALLEST_LONG).total
+    budget = max(smallest, min(available, int(_GROUP_SHARE * available)) // plan.trials)
+    long = max(_USUAL_LONG, wanted)
+    while sizes_for(long).total > budget and long > SMALLEST_LONG:
         long = max(SMALLEST_LONG, int(long * 0.95))
     return sizes_for(long)
 
@@ -105,7 +120,8 @@ def plan_text(plan: Plan, *, url: str, api: str, model: str | None, has_key: boo
         f"  at most {plan.requests} requests asking for {plan.output_tokens} output tokens in all,"
         f" in at most {plan.seconds:g} s",
         f"  one alone to measure; then {plan.trials} times a long one ({plan.long_s:g} s or more)"
-        f" with {plan.shorts} short ones beside it",
+        f" with {plan.shorts} short ones beside it,",
+        "  then up to 32 at once, fewer where some have to wait, to count its slots",
         "  the prompts are generated; nothing of yours is sent"
         + (" but the API key" if has_key else ""),
     ]

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from slotwise_workflows.errors import UsageError
-from slotwise_workflows.probe.batching.baseline import measure
-from slotwise_workflows.probe.batching.classify import classify_trial, conclude
-from slotwise_workflows.probe.batching.group import group_trial
-from slotwise_workflows.probe.model import Baseline, Plan, ProbeResult, Sample, Sizes
+from slotwise_workflows.probe.batching.conclude import conclude, telling
+from slotwise_workflows.probe.batching.doubts import paced, speculative
+from slotwise_workflows.probe.batching.look import Found, OnTrial, look
+from slotwise_workflows.probe.batching.spans import timeline
+from slotwise_workflows.probe.model import Plan, ProbeResult, Sample, Stage, Stopped
 from slotwise_workflows.probe.plan import BASELINE_TOKENS, size_trial
 from slotwise_workflows.probe.prompts import prompt
 from slotwise_workflows.probe.wire.client import Clock, Connection, ask, new_client
-from slotwise_workflows.probe.wire.preflight import preflight
-from slotwise_workflows.probe.wire.target import Target, targets
-
-OnTrial = Callable[[int, int], None]
-"""Told how many trials are done, of how many."""
+from slotwise_workflows.probe.wire.preflight import Preflight, preflight
+from slotwise_workflows.probe.wire.target import targets
+from slotwise_workflows.result import Reason
 
 
 def probe(
@@ -37,8 +38,8 @@ def probe(
 ) -> ProbeResult:
     """Finds out from outside how an OpenAI-compatible endpoint batches.
 
-    Sends a request alone to measure, then the trials of the group test of the plan. All prompts are
-    generated; no answer is kept.
+    Sends a request alone to measure, then the tests of the plan. All prompts are generated; no
+    answer is kept. Interrupted by Ctrl-C after its first test, it judges what was done.
 
     Args:
         url: The endpoint.
@@ -48,7 +49,7 @@ def probe(
         api_key: Sent as a bearer token, and never anywhere else.
         seed: Of the prompts.
         clock: Nanoseconds of a clock that never steps back.
-        on_trial: Told how many trials are done.
+        on_trial: Told how many group tests are done.
 
     Returns:
         The verdict, its evidence and the times of every request.
@@ -57,26 +58,46 @@ def probe(
         UsageError: The URL or the key cannot be used.
         EndpointError: The endpoint cannot be reached or does not answer the first request.
     """
-    candidates = targets(url, api)
-    if api_key is not None and not (api_key.isascii() and api_key.isprintable() and api_key):
-        raise UsageError("the API key holds characters that no key has")
-    return asyncio.run(
-        _probe(candidates, plan, model, api_key, np.random.default_rng(seed), clock, on_trial)
-    )
+
+    async def run() -> ProbeResult:
+        rng = np.random.default_rng(seed)
+        deadline = asyncio.get_running_loop().time() + plan.seconds
+        async with opened(url, api, model, api_key, rng, clock, deadline) as ready:
+            return await find_out(ready, plan, rng, deadline, on_trial)
+
+    return asyncio.run(run())
 
 
-async def _probe(
-    candidates: tuple[Target, ...],
-    plan: Plan,
+@asynccontextmanager
+async def opened(
+    url: str,
+    api: Literal["auto", "chat", "completions"],
     model: str | None,
     api_key: str | None,
     rng: np.random.Generator,
     clock: Clock,
-    on_trial: OnTrial | None,
-) -> ProbeResult:
-    deadline = asyncio.get_running_loop().time() + plan.seconds
+    deadline: float,
+) -> AsyncIterator[Preflight]:
+    """An endpoint that has answered one request; its connections are closed behind the block.
+
+    Args:
+        url: As in `probe`, like all but the last.
+        api: Likewise.
+        model: Likewise.
+        api_key: Likewise.
+        rng: Of the prompts.
+        clock: Likewise.
+        deadline: When every request is given up, on the event loop's clock.
+
+    Raises:
+        UsageError: The URL or the key cannot be used.
+        EndpointError: The endpoint cannot be reached or does not answer.
+    """
+    candidates = targets(url, api)
+    if api_key is not None and not (api_key.isascii() and api_key.isprintable() and api_key):
+        raise UsageError("the API key holds characters that no key has")
     async with new_client(api_key, candidates[0]) as client:
-        found_out = await preflight(
+        yield await preflight(
             client,
             candidates,
             model=model,
@@ -85,55 +106,101 @@ async def _probe(
             clock=clock,
             deadline=deadline,
         )
-        connection, first = found_out.connection, found_out.sample
-        baseline = measure(first)
-        sizes = size_trial(plan, baseline)
-        samples = [first]
-        trials = []
-        for trial in range(1, plan.trials + 1):
-            found = await _trial(connection, plan, sizes, baseline, rng, trial)
-            samples += found
-            trials.append(classify_trial(found, baseline, sizes, trial=trial))
-            if on_trial is not None:
-                on_trial(trial, plan.trials)
-    end = conclude(trials, streams=baseline.streams)
-    return ProbeResult(
-        url=connection.target.shown,
-        api=connection.target.api,
-        model=connection.model,
-        endpoint=found_out.endpoint,
-        batching=end.batching,
-        confidence=end.confidence,
-        reason=end.reason,
-        slots_at_least=end.slots_at_least,
-        release=end.release,
-        plan=plan,
-        sizes=sizes,
-        baseline=baseline,
-        trials=trials,
-        requests_sent=len(samples) - 1 + found_out.requests,
-        output_tokens=sum(sample.output_tokens or 0 for sample in samples),
-        samples=samples,
-    )
 
 
-async def _trial(
-    connection: Connection,
+async def find_out(
+    ready: Preflight,
     plan: Plan,
-    sizes: Sizes,
-    baseline: Baseline,
     rng: np.random.Generator,
-    trial: int,
-) -> list[Sample]:
-    async def one(*, name: str, tokens: int, on_first_token: Callable[[], None]) -> Sample:
-        return await ask(
-            connection,
-            stage="group",
+    deadline: float,
+    on_trial: OnTrial | None,
+) -> ProbeResult:
+    """Sends the tests of the plan and judges them; the arguments as in `probe` and `opened`."""
+    found = Found(ready.sample)
+    sent = _Sent(ready.connection, rng, samples=[ready.sample], requests=ready.requests)
+    stopped = await _look(sent, plan, found, deadline, on_trial)
+    return _result(ready, plan, found, sent, stopped)
+
+
+async def _look(
+    sent: _Sent, plan: Plan, found: Found, deadline: float, on_trial: OnTrial | None
+) -> Stopped | None:
+    """Runs the tests; Ctrl-C ends them, and what was done until then counts."""
+    try:
+        in_time = await look(sent.ask, plan, found, deadline=deadline, on_trial=on_trial)
+    except asyncio.CancelledError:
+        if not found.trials:
+            raise  # nothing to be judged
+        task = asyncio.current_task()
+        if task is not None:
+            task.uncancel()
+        return "user"
+    return None if in_time else "max_seconds"
+
+
+@dataclass
+class _Sent:
+    """Sends the requests of the tests, and keeps the samples of those that came to an end."""
+
+    connection: Connection
+    rng: np.random.Generator
+    samples: list[Sample]
+    requests: int
+
+    async def ask(
+        self,
+        *,
+        stage: Stage,
+        name: str,
+        trial: int,
+        tokens: int,
+        on_first_token: Callable[[], None] = lambda: None,
+    ) -> Sample:
+        self.requests += 1
+        sample = await ask(
+            self.connection,
+            stage=stage,
             name=name,
             trial=trial,
             tokens=tokens,
-            prompt=prompt(rng),
+            prompt=prompt(self.rng),
             on_first_token=on_first_token,
         )
+        self.samples.append(sample)
+        return sample
 
-    return await group_trial(one, sizes, baseline, long_s=plan.long_s)
+
+def _result(
+    ready: Preflight, plan: Plan, found: Found, sent: _Sent, stopped: Stopped | None
+) -> ProbeResult:
+    baseline, alone = found.baseline, found.summary
+    end = conclude(found.trials, baseline, alone, paced=paced(alone, baseline))
+    remarks = list(end.remarks)
+    if speculative(sent.samples, baseline):
+        remarks.append(Reason(code="several_tokens_a_chunk"))
+    samples = sorted(sent.samples, key=lambda sample: (sample.sent_ns, sample.name))
+    return ProbeResult(
+        url=ready.connection.target.shown,
+        api=ready.connection.target.api,
+        model=ready.connection.model,
+        endpoint=ready.endpoint,
+        batching=end.batching,
+        confidence=end.confidence,
+        reason=end.reason,
+        remarks=remarks,
+        slots=end.slots,
+        slots_at_least=end.slots_at_least,
+        release=end.release,
+        gather_s=end.gather_s,
+        interrupted=stopped is not None,
+        stopped_by=stopped,
+        plan=plan,
+        sizes=size_trial(plan, baseline) if found.sizes is None else found.sizes,
+        baseline=baseline,
+        alone=alone,
+        trials=found.trials,
+        timeline=timeline(found.samples.get(telling(found.trials, end), [])),
+        requests_sent=sent.requests,
+        output_tokens=sum(sample.output_tokens or 0 for sample in samples),
+        samples=samples,
+    )

@@ -1,12 +1,23 @@
-"""The measure of all further requests: one that has the server to itself."""
+"""The measure of all further requests: ones that have the server to themselves."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from statistics import median
+
 from slotwise_workflows.errors import EndpointError
-from slotwise_workflows.probe.model import Baseline, Sample
+from slotwise_workflows.probe.model import Alone, Baseline, Sample
 
 _BUFFERED_FROM = 0.95
 """First token after this share of the answer's time: the tokens were held back to the end."""
+_VARIES_TTFTS = 2.0
+_VARIES_STEPS = 3.0
+_VARIES_PACE = 1.6
+_NOISES = 4.0
+_COLD = 2
+_OTHER_LENGTH = 2.0
+_LEAST_SHARE = 0.2
+"""Of the time per token with all that goes with it; noise would else leave none."""
 
 
 def measure(sample: Sample) -> Baseline:
@@ -39,4 +50,114 @@ def measure(sample: Sample) -> Baseline:
         output_tokens=sample.output_tokens,
         seconds_per_token=max(spent_s, 1e-6),
         streams=streams,
+    )
+
+
+def median_step(samples: Sequence[Sample]) -> list[float]:
+    """The median time between chunks with a token, in seconds; empty if there are too few.
+
+    Of all chunks of an answer, not those of one moment: a network brings several at once.
+    """
+    steps = [
+        (sample.last_token_ns - sample.first_token_ns) / 1e9 / (sample.chunks - 1)
+        for sample in samples
+        if sample.first_token_ns is not None
+        and sample.last_token_ns is not None
+        and sample.chunks > 1
+    ]
+    return [median(steps)] if steps else []
+
+
+def refine(samples: Sequence[Sample]) -> Baseline:
+    """The measure of several requests alone: the first may have found a cold server.
+
+    The time to the first token is the least of all, the time per token the median of all but the
+    first. Where only whole answers are seen, two lengths tell the time per token from what every
+    answer takes.
+
+    Args:
+        samples: Requests alone, the first one first; at least that one answered.
+
+    Returns:
+        Their times; `ttft_s` is what every answer takes, where only whole answers are seen.
+    """
+    first = measure(samples[0])
+    later = [sample for sample in samples[1:] if sample.answered]
+    if not later:
+        return first
+    each = [measure(sample) for sample in later]
+    # Of an answer that waited long for its first token, the rest may come in its last twentieth.
+    if first.streams or any(one.streams for one in each):
+        return first.model_copy(
+            update={
+                "streams": True,
+                "ttft_s": min(one.ttft_s for one in (first, *each)),
+                "seconds_per_token": median(one.seconds_per_token for one in each),
+            }
+        )
+    tokens = [sample.output_tokens or sample.asked_tokens for sample in later]
+    longest, shortest = tokens.index(max(tokens)), tokens.index(min(tokens))
+    whole_s = each[longest].latency_s / tokens[longest]
+    if tokens[longest] < _OTHER_LENGTH * tokens[shortest]:
+        return first.model_copy(update={"seconds_per_token": whole_s})
+    apart_s = each[longest].latency_s - each[shortest].latency_s
+    pace_s = apart_s / (tokens[longest] - tokens[shortest])
+    pace_s = min(max(pace_s, _LEAST_SHARE * whole_s), whole_s)
+    own_s = each[longest].latency_s - pace_s * tokens[longest]
+    return first.model_copy(
+        update={"ttft_s": max(own_s, pace_s), "seconds_per_token": max(pace_s, 1e-6)}
+    )
+
+
+def summarise(
+    samples: Sequence[Sample], baseline: Baseline, *, openers: Sequence[Sample] = ()
+) -> Alone:
+    """What the requests alone say together, and whether they say the same.
+
+    On a quiet endpoint they differ by the noise of the network and of a step. One that takes twice
+    the median and three tokens' time more to its first token has waited for somebody; one whose
+    tokens take 1.6 times the median, and more than the noise explains, had company.
+
+    Args:
+        samples: The requests alone, the baseline among them; failed ones are left out.
+        baseline: The first of them.
+        openers: The first requests of the trials: alone until their first token.
+
+    Returns:
+        Their summary.
+    """
+    answered = [sample for sample in samples if sample.answered]
+    # The first one may have found a cold server.
+    warm = answered[1:] if len(answered) > _COLD else answered
+    each = [measure(sample) for sample in warm]
+    if baseline.streams:
+        opened = [measure(sample) for sample in openers if sample.answered]
+        ttfts = [one.ttft_s for one in (*each, *opened)]
+        paces = [one.seconds_per_token for one in each]
+    else:
+        ttfts = [baseline.ttft_s]
+        own_s = baseline.ttft_s
+        paces = [
+            max(1e-6, one.latency_s - own_s) / (sample.output_tokens or sample.asked_tokens)
+            for sample, one in zip(warm, each, strict=True)
+        ]
+    middle, pace_s = median(ttfts), median(paces)
+    noise_s = middle - min(ttfts)
+    late = max(ttfts) > _VARIES_TTFTS * middle + _VARIES_STEPS * pace_s
+    slow = any(
+        (pace - _VARIES_PACE * pace_s) * sample.asked_tokens > _NOISES * noise_s
+        for sample, pace in zip(warm, paces, strict=True)
+    )
+    return Alone(
+        requests=len(answered),
+        ttft_s=middle,
+        ttft_min_s=min(ttfts),
+        ttft_max_s=max(ttfts),
+        latency_min_s=min(one.latency_s for one in each),
+        noise_s=noise_s,
+        seconds_per_token=pace_s,
+        step_s=max([pace_s, *median_step(warm)]),
+        seconds_per_token_min=min(paces),
+        seconds_per_token_max=max(paces),
+        varies=late or slow,
     )

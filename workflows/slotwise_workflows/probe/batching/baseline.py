@@ -53,6 +53,15 @@ def measure(sample: Sample) -> Baseline:
     )
 
 
+def pace_s(sample: Sample) -> float:
+    """Seconds between a streamed answer's first and last token, for each token but the first."""
+    if sample.first_token_ns is None or sample.last_token_ns is None:
+        raise ValueError("an answered request has its first and last token")
+    tokens = sample.output_tokens or sample.asked_tokens
+    spent_s = (sample.last_token_ns - sample.first_token_ns) / 1e9
+    return max(spent_s / max(1, tokens - 1), 1e-6)
+
+
 def median_step(samples: Sequence[Sample]) -> list[float]:
     """The median time between chunks with a token, in seconds; empty if there are too few.
 
@@ -92,7 +101,7 @@ def refine(samples: Sequence[Sample]) -> Baseline:
             update={
                 "streams": True,
                 "ttft_s": min(one.ttft_s for one in (first, *each)),
-                "seconds_per_token": median(one.seconds_per_token for one in each),
+                "seconds_per_token": median(map(pace_s, later)),
             }
         )
     tokens = [sample.output_tokens or sample.asked_tokens for sample in later]
@@ -101,11 +110,11 @@ def refine(samples: Sequence[Sample]) -> Baseline:
     if tokens[longest] < _OTHER_LENGTH * tokens[shortest]:
         return first.model_copy(update={"seconds_per_token": whole_s})
     apart_s = each[longest].latency_s - each[shortest].latency_s
-    pace_s = apart_s / (tokens[longest] - tokens[shortest])
-    pace_s = min(max(pace_s, _LEAST_SHARE * whole_s), whole_s)
-    own_s = each[longest].latency_s - pace_s * tokens[longest]
+    own_pace_s = apart_s / (tokens[longest] - tokens[shortest])
+    own_pace_s = max(min(max(own_pace_s, _LEAST_SHARE * whole_s), whole_s), 1e-6)
+    own_s = each[longest].latency_s - own_pace_s * tokens[longest]
     return first.model_copy(
-        update={"ttft_s": max(own_s, pace_s), "seconds_per_token": max(pace_s, 1e-6)}
+        update={"ttft_s": max(own_s, own_pace_s), "seconds_per_token": own_pace_s}
     )
 
 
@@ -133,7 +142,7 @@ def summarise(
     if baseline.streams:
         opened = [measure(sample) for sample in openers if sample.answered]
         ttfts = [one.ttft_s for one in (*each, *opened)]
-        paces = [one.seconds_per_token for one in each]
+        paces = [pace_s(sample) for sample in warm]
     else:
         ttfts = [baseline.ttft_s]
         own_s = baseline.ttft_s
@@ -141,11 +150,11 @@ def summarise(
             max(1e-6, one.latency_s - own_s) / (sample.output_tokens or sample.asked_tokens)
             for sample, one in zip(warm, each, strict=True)
         ]
-    middle, pace_s = median(ttfts), median(paces)
+    middle, middle_pace_s = median(ttfts), median(paces)
     noise_s = middle - min(ttfts)
-    late = max(ttfts) > _VARIES_TTFTS * middle + _VARIES_STEPS * pace_s
+    late = max(ttfts) > _VARIES_TTFTS * middle + _VARIES_STEPS * middle_pace_s
     slow = any(
-        (pace - _VARIES_PACE * pace_s) * sample.asked_tokens > _NOISES * noise_s
+        (pace - _VARIES_PACE * middle_pace_s) * sample.asked_tokens > _NOISES * noise_s
         for sample, pace in zip(warm, paces, strict=True)
     )
     return Alone(
@@ -155,8 +164,8 @@ def summarise(
         ttft_max_s=max(ttfts),
         latency_min_s=min(one.latency_s for one in each),
         noise_s=noise_s,
-        seconds_per_token=pace_s,
-        step_s=max([pace_s, *median_step(warm)]),
+        seconds_per_token=middle_pace_s,
+        step_s=max([middle_pace_s, *median_step(warm)]),
         seconds_per_token_min=min(paces),
         seconds_per_token_max=max(paces),
         varies=late or slow,

@@ -89,6 +89,8 @@ def _cached(sample: Sample, baseline: Baseline, alone: Alone) -> bool:
     pace_s = alone.seconds_per_token_min
     if pace_s < _CACHED_ALONE * baseline.seconds_per_token:
         pace_s = baseline.seconds_per_token
+    # Over so few tokens, the noise of the first's and the last's time may look like pace.
+    pace_s = max(0.0, pace_s - 4 * alone.noise_s / ALONE_TOKENS)
     return spent_s < CACHED_BELOW * (tokens - 1) * pace_s
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from slotwise_workflows.probe.batching.baseline import measure, refine, summarise
+from slotwise_workflows.probe.batching.baseline import measure, pace_s, refine, summarise
 from slotwise_workflows.probe.batching.classify import (
     Measures,
     judge_group,
@@ -142,12 +142,14 @@ class _Tests:
         self.found.alone.append(sample)
 
     def _size(self) -> None:
-        """Sizes the next group test, by the slowest pace seen: some slow down as answers grow."""
+        """Sizes the next group test, by the last long one's pace: some slow down as they grow."""
         baseline = self.found.baseline
         longs = [samples[0] for samples in self.found.samples.values()]
-        paces = [measure(one).seconds_per_token for one in longs if one.stage == "group"]
-        pace_s = max([baseline.seconds_per_token, *paces])
-        baseline = baseline.model_copy(update={"seconds_per_token": pace_s})
+        longs = [one for one in longs if one.stage == "group" and one.answered]
+        # Where only whole answers are seen, a long one's time may hold what it waited for.
+        paces = [pace_s(one) for one in longs] if baseline.streams else []
+        if paces:
+            baseline = baseline.model_copy(update={"seconds_per_token": paces[-1]})
         self.sizes = self.found.sizes = size_trial(self.plan, baseline)
 
     async def _group(self) -> bool:

@@ -152,16 +152,18 @@ def layout(spans: Sequence[Span], *, ttft_s: float, slack: float) -> Layout:
     shortest = min((span.duration for span in spans), default=0.0)
     if slack > _CLEAR_TO * shortest:
         return Layout("noisy", names, together, None)
-    soon = ttft_s + max(slack, _WAITED * shortest)
+    soon = max(ttft_s + slack, _WAITED * shortest)
     waiting = [span for span in spans if span.begin - span.sent > soon]
-    if not waiting:
+    if not waiting or len(clusters) == 1:
         return Layout("at_once", names, together, None)
     if not _joined(clusters, slack):
         batches = any(len(cluster) > 1 for cluster in clusters)
         slots = _slots_of_batches(clusters, soon) if batches else 1
         return Layout("batches" if batches else "turns", names, together, slots)
+    if not any(_follows_an_end(span, spans, ttft_s + slack) for span in waiting):
+        return Layout("at_once", names, together, None)  # prompts were read one after the other
     idle = max(_idle_s(span, spans, together, ttft_s + slack) for span in waiting)
-    if idle <= ttft_s + slack and all(_follows_an_end(w, spans, ttft_s + slack) for w in waiting):
+    if idle <= ttft_s + slack:
         return Layout("queue", names, together, together)
     return Layout("mixed", names, together, None)
 
@@ -238,10 +240,9 @@ def _idle_s(waiter: Span, spans: Sequence[Span], slots: int, step: float) -> flo
 
 
 def _follows_an_end(waiter: Span, spans: Sequence[Span], step: float) -> bool:
-    """Whether one ended just before it began, or one began: the queue moved."""
+    """Whether another one ended just before it began."""
     return any(
-        0 <= waiter.begin - instant + step / 2 <= 1.5 * step
+        waiter.sent < span.end and 0 <= waiter.begin - span.end <= step
         for span in spans
         if span is not waiter
-        for instant in (span.end, span.begin)
     )

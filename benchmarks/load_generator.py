@@ -25,6 +25,8 @@ from slotwise_workflows.probe.load.generator import SPIN_S, Client, open_loop, s
 from slotwise_workflows.probe.load.model import Planned, Sent
 from slotwise_workflows.probe.load.prompts import prompt_of
 from slotwise_workflows.probe.wire.client import Connection, new_client
+from slotwise_workflows.probe.wire.dialect import dialect_of
+from slotwise_workflows.probe.wire.products import UNKNOWN
 from slotwise_workflows.probe.wire.target import targets
 
 TARGET_S = 0.005

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
+from slotwise_workflows.probe.load.findings import CostFinding, ReplayFigures
 from slotwise_workflows.record import Record
 from slotwise_workflows.result import Confidence, Reason
 
@@ -218,6 +219,8 @@ class ProbeResult(Record):
     timeline: list[TimelineRow] = Field(description="of the trial that tells most")
     requests_sent: int
     output_tokens: int = Field(description="as the server counts them")
+    cost: CostFinding | None = Field(None, description="what an iteration costs; null if not asked")
+    replay: ReplayFigures | None = Field(None, description="a log sent again; null if not asked")
     samples: list[Sample]
 
     model_config = ConfigDict(

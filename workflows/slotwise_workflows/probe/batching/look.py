@@ -71,6 +71,7 @@ class Found:
         release = next(iter(releases)) if len(releases) == 1 else None
         return Measures(self.baseline, self.summary, release)
 
+
 async def look(
     ask: Ask, plan: Plan, found: Found, *, deadline: float, on_trial: OnTrial | None = None
 ) -> bool:

@@ -35,7 +35,7 @@ def server_of(
 
     if batching == "undetermined":
         raise ValueError("how the server batches is not known")
-    if batching == "static":
+    if batching in {"static", "dynamic"}:
         return Server(Dynamic(max_delay_ms, release or "batch"), slots)
     return Server(Continuous(), 1 if batching == "serial" else slots)
 

@@ -149,7 +149,7 @@ def plan_cost(
 
 def _turn(batching: Batching, slots: int, users: int, lengths: Ints) -> float:
     """Tokens that a user of a rung waits for in a turn, on average: the own ones, or batches'."""
-    if batching != "static":
+    if batching not in {"static", "dynamic"}:
         return float(lengths.mean())
     return expected_longest(*histogram(lengths), min(users, slots)) * max(1.0, users / slots)
 
@@ -161,7 +161,7 @@ def most_users(batching: Batching, slots: int) -> int:
     runs those who came while the batch before ran: with as many users as slots they would take
     turns in halves, and only twice as many fill its batches.
     """
-    return 2 * slots if batching == "static" else slots
+    return 2 * slots if batching in {"static", "dynamic"} else slots
 
 
 def _ladder(users: int, requests: int) -> list[int]:

@@ -1,0 +1,305 @@
+"""A whole look at an endpoint: how it batches, what an iteration costs, and whether that predicts.
+
+The stages share one connection, one budget and one deadline; what an interrupt leaves is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from slotwise_workflows.errors import UsageError
+from slotwise_workflows.probe.batching.look import OnTrial
+from slotwise_workflows.probe.load.cost import CostRun, measure_scale, run_cost
+from slotwise_workflows.probe.load.cost_fit import fit_cost, server_of
+from slotwise_workflows.probe.load.cost_plan import Budget, CostPlan, plan_cost
+from slotwise_workflows.probe.load.generator import Client, sender
+from slotwise_workflows.probe.load.model import Sent
+from slotwise_workflows.probe.load.replay import replay_figures, run_replay
+from slotwise_workflows.probe.load.replay_plan import ReplayPlan, plan_replay
+from slotwise_workflows.probe.model import Plan, ProbeResult, Sample, Stage
+from slotwise_workflows.probe.run import find_out, opened
+from slotwise_workflows.probe.wire.client import Clock
+from slotwise_workflows.probe.wire.preflight import Preflight
+from slotwise_workflows.result import Reason
+
+if TYPE_CHECKING:
+    from slotwise_sim.replay import Server
+    from slotwise_workflows.traffic import Traffic
+
+LOOKING = Budget(requests=128, output_tokens=32_768, seconds=300.0)
+"""What finding out how it batches may take; the rest of a plan is for the stages after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A log to be sent again, see `plan_replay`.
+
+    Attributes:
+        traffic: Its requests.
+        first: Send so many; None sends as many as the plan allows.
+        busiest_s: Send the busiest stretch of so many seconds instead.
+        rate_scale: How many times as fast.
+        length_scale: Lengths times this.
+    """
+
+    traffic: Traffic
+    first: int | None = None
+    busiest_s: float | None = None
+    rate_scale: float = 1.0
+    length_scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be found out beside how the endpoint batches.
+
+    Attributes:
+        cost: Whether to measure what an iteration costs.
+        like: A log whose lengths the requests of the cost stage have; None takes the article's.
+        replay: A log to be sent again.
+    """
+
+    cost: bool = True
+    like: Traffic | None = None
+    replay: Replayed | None = None
+
+
+@dataclass(slots=True)
+class _Further:
+    """What the stages after the first have seen so far."""
+
+    samples: list[Sample] = field(default_factory=list)
+    remarks: list[Reason] = field(default_factory=list)
+    cost: CostRun | None = None
+    replay: tuple[Sent, ReplayPlan] | None = None
+    interrupted: bool = False
+
+
+def look_and_measure(
+    url: str,
+    plan: Plan,
+    wanted: Wanted,
+    *,
+    api: Literal["auto", "chat", "completions"] = "auto",
+    model: str | None = None,
+    api_key: str | None = None,
+    seed: int = 0,
+    clock: Clock = time.perf_counter_ns,
+    on_trial: OnTrial | None = None,
+    on_stage: Callable[[Stage], None] = lambda _: None,
+) -> ProbeResult:
+    """Finds out how an endpoint batches, what an iteration costs there, and how well that predicts.
+
+    Args:
+        url: The endpoint.
+        plan: What may be sent at most, all stages together.
+        wanted: What is to be found out.
+        api: Which API; ``auto`` tries chat completions, then completions.
+        model: The model to ask for; the endpoint's only one if left out.
+        api_key: Sent as a bearer token, and never anywhere else.
+        seed: Of prompts, lengths and the order of the stages' parts.
+        clock: Nanoseconds of a clock that never steps back.
+        on_trial: Told how many group tests are done.
+        on_stage: Told which of the stages after the first begins.
+
+    Returns:
+        Everything found; ``interrupted`` where Ctrl-C or the plan's time ended it early.
+
+    Raises:
+        UsageError: The URL, the key or the window of the replay cannot be used.
+        EndpointError: The endpoint cannot be reached or does not answer the first request.
+        InputError: The log to be replayed has no arrival times.
+    """
+    rng = np.random.default_rng(seed)
+    further = _Further()
+
+    async def run() -> ProbeResult:
+        begin = asyncio.get_running_loop().time()
+        deadline = begin + plan.seconds
+        async with opened(url, api, model, api_key, rng, clock, deadline) as ready:
+            looking = _share(plan, LOOKING) if wanted.cost or wanted.replay else plan
+            result = await find_out(ready, looking, rng, begin + looking.seconds, on_trial)
+            if result.stopped_by != "user":
+                spent = _spent(result, asyncio.get_running_loop().time() - begin)
+                budget = _left(plan, spent)
+                work = _measure(ready, result, wanted, budget, rng, clock, further, on_stage)
+                await _kept_on_ctrl_c(work, further)
+        return result
+
+    result = asyncio.run(run())
+    return _complete(result, plan, further)
+
+
+def _share(plan: Plan, most: Budget) -> Plan:
+    return plan.model_copy(
+        update={
+            "requests": min(plan.requests, most.requests),
+            "output_tokens": min(plan.output_tokens, most.output_tokens),
+            "seconds": min(plan.seconds, most.seconds),
+        }
+    )
+
+
+def _spent(result: ProbeResult, seconds: float) -> Budget:
+    asked = sum(sample.asked_tokens for sample in result.samples)
+    return Budget(requests=result.requests_sent, output_tokens=asked, seconds=seconds)
+
+
+def _left(plan: Plan, spent: Budget) -> Budget:
+    return Budget(
+        requests=max(0, plan.requests - spent.requests),
+        output_tokens=max(0, plan.output_tokens - spent.output_tokens),
+        seconds=max(0.0, plan.seconds - spent.seconds),
+    )
+
+
+async def _kept_on_ctrl_c(work: Awaitable[None], further: _Further) -> None:
+    try:
+        await work
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None:
+            task.uncancel()
+        further.interrupted = True
+
+
+async def _measure(
+    ready: Preflight,
+    result: ProbeResult,
+    wanted: Wanted,
+    budget: Budget,
+    rng: np.random.Generator,
+    clock: Clock,
+    further: _Further,
+    on_stage: Callable[[Stage], None],
+) -> None:
+    """The stages after the first, each with what those before have left."""
+    begin_ns = clock()
+
+    def client(stage: Stage) -> Client:
+        on_stage(stage)
+        send = sender(ready.connection, stage)
+        return Client(send, clock=clock, on_sample=further.samples.append)
+
+    if wanted.cost:
+        plan = _cost_plan(ready, result, wanted, budget, rng, further)
+        if plan is not None:
+            further.cost = await run_cost(client("cost"), plan, rng)
+            asked = sum(sample.asked_tokens for sample in further.samples)
+            budget = Budget(
+                requests=max(0, budget.requests - len(further.samples)),
+                output_tokens=max(0, budget.output_tokens - asked),
+                seconds=max(0.0, budget.seconds - (clock() - begin_ns) / 1e9),
+            )
+    if wanted.replay is not None:
+        replay = _replay_plan(ready, wanted.replay, budget, rng)
+        own = client("replay")
+        if further.cost is None:
+            _, scale = await measure_scale(own, rng)
+        else:
+            scale = further.cost.scale
+        further.replay = await run_replay(own, replay, scale, rng), replay
+
+
+def _cost_plan(
+    ready: Preflight,
+    result: ProbeResult,
+    wanted: Wanted,
+    budget: Budget,
+    rng: np.random.Generator,
+    further: _Further,
+) -> CostPlan | None:
+    """What the cost stage sends; None, with a remark, where it cannot tell anything."""
+    if result.batching == "undetermined":
+        further.remarks.append(Reason(code="cost_needs_batching"))
+        return None
+    lengths = None
+    prompts: dict[str, np.ndarray] = {}
+    if wanted.like is not None:
+        workload = wanted.like.workload()
+        lengths = workload.output_tokens
+        if workload.prompt_tokens.any():
+            prompts["prompts"] = np.maximum(1, workload.prompt_tokens)
+    try:
+        return plan_cost(
+            batching=result.batching,
+            slots=result.slots or result.slots_at_least,
+            baseline=result.baseline,
+            rng=rng,
+            lengths=lengths,
+            budget=budget,
+            context_tokens=ready.endpoint.max_model_tokens,
+            **prompts,
+        )
+    except UsageError:
+        further.remarks.append(
+            Reason(
+                code="cost_needs_budget",
+                numbers={"requests": budget.requests, "tokens": budget.output_tokens},
+            )
+        )
+        return None
+
+
+def _replay_plan(
+    ready: Preflight, replay: Replayed, budget: Budget, rng: np.random.Generator
+) -> ReplayPlan:
+    return plan_replay(
+        replay.traffic,
+        rng=rng,
+        first=replay.first,
+        busiest_s=replay.busiest_s,
+        rate_scale=replay.rate_scale,
+        length_scale=replay.length_scale,
+        budget=budget,
+        context_tokens=ready.endpoint.max_model_tokens,
+    )
+
+
+def _complete(result: ProbeResult, plan: Plan, further: _Further) -> ProbeResult:
+    """The result with what the later stages found; what is computed from it is computed here."""
+    samples = [*result.samples, *further.samples]
+    server = _server(result)
+    cost = None
+    if further.cost is not None and server is not None:
+        cost = fit_cost(further.cost, server, others=result.samples)
+    replay = None
+    if further.replay is not None:
+        sent, replayed = further.replay
+        calibration = None if cost is None else cost.calibration
+        replay = replay_figures(sent, replayed, calibration=calibration, server=server)
+    return result.model_copy(
+        update={
+            "plan": plan,
+            "remarks": [*result.remarks, *further.remarks],
+            "cost": cost,
+            "replay": replay,
+            "samples": samples,
+            "requests_sent": result.requests_sent + len(further.samples),
+            "output_tokens": sum(sample.output_tokens or 0 for sample in samples),
+            "interrupted": result.interrupted or further.interrupted,
+            "stopped_by": "user" if further.interrupted else result.stopped_by,
+        }
+    )
+
+
+def _server(result: ProbeResult) -> Server | None:
+    """The server that was found, as it is simulated; None where it was not."""
+    if result.batching == "undetermined":
+        return None
+    delay_ms = 0.0
+    if result.batching == "dynamic" and result.gather_s is not None:
+        low, high = result.gather_s
+        delay_ms = 1000 * (low if high is None else (low + high) / 2)
+    return server_of(
+        result.batching,
+        result.slots or result.slots_at_least,
+        release=result.release,
+        max_delay_ms=delay_ms,
+    )

@@ -6,17 +6,20 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from slotwise_cli import options
+from slotwise_cli.asking import api_key, confirm
 from slotwise_cli.console import Console, choose_language
 from slotwise_workflows.errors import NOT_ENOUGH_DATA, UsageError
 
 if TYPE_CHECKING:
     from slotwise_workflows.config import WorkloadFile
     from slotwise_workflows.given import Given
+    from slotwise_workflows.pipeline import Look
     from slotwise_workflows.report import Branding
     from slotwise_workflows.traffic import ReadOptions, Traffic
 
@@ -34,6 +37,8 @@ def diagnose(
     mode: options.Mode = None,
     latency_p95_s: options.LatencyP95 = None,
     ttft_p95_s: options.TtftP95 = None,
+    probe: options.Probe = None,
+    yes: options.Yes = False,
     format_: options.Format = "auto",
     map_: options.Map = None,
     time_unit: options.TimeUnit = None,
@@ -50,7 +55,7 @@ def diagnose(
     seed: options.Seed = 0,
     json: options.Json = False,
     quiet: options.Quiet = False,
-    no_input: options.NoInput = False,  # noqa: ARG001 - it never asks
+    no_input: options.NoInput = False,
 ) -> None:
     """Read a log, answer, and write the report.
 
@@ -116,6 +121,7 @@ def diagnose(
     branding = branding_of(configured, client=client, prepared_by=prepared_by)
     thresholds = file.thresholds if file is not None else Thresholds()
     name = _name(file, paths)
+    look, shown = _look(probe, seed, yes=yes, no_input=no_input, console=console)
     directory = prepare_directory(output_dir or default_directory(name))
     for said in [*without_effect(file), *not_diagnosed(file)] if file is not None else ():
         console.note(f"note: {said}")
@@ -132,9 +138,10 @@ def diagnose(
             language=told,
             formats=written,
             branding=branding,
-            command=["slotwise", *sys.argv[1:]],
+            command=["slotwise", *(shown if word == probe else word for word in sys.argv[1:])],
             config=_in_force(file, given, reading, told, written, branding),
             made=made,
+            look=look,
             on_event=on_event,
         )
     if json:
@@ -145,6 +152,35 @@ def diagnose(
         console.out(f"Report: {directory / 'report.html'}")
     if result.verdict == "insufficient_data":
         raise typer.Exit(NOT_ENOUGH_DATA)
+
+
+def _look(
+    probe: str | None, seed: int, *, yes: bool, no_input: bool, console: Console
+) -> tuple[Look | None, str]:
+    """What looks at the endpoint, or reads what was found before; and how that is shown.
+
+    Raises:
+        UsageError: Nobody can be asked, or the URL or the key cannot be used.
+        InputError: What was found before cannot be read.
+    """
+    if probe is None:
+        return None, ""
+    from slotwise_workflows.probe import Wanted, look_and_measure, make_plan, plan_text, targets
+
+    if "://" not in probe:
+        from slotwise_workflows.probe import read_probe
+
+        found = read_probe(Path(probe))
+        return lambda _: found, probe
+    plan, key, first = make_plan(), api_key(None), targets(probe, "auto")[0]
+    lines = plan_text(
+        plan, url=first.shown, api=first.api, model=None, has_key=key is not None, cost=True
+    )
+    confirm(lines, yes=yes, no_input=no_input, console=console)
+    return (
+        lambda traffic: look_and_measure(probe, plan, Wanted(like=traffic), api_key=key, seed=seed),
+        first.shown,
+    )
 
 
 def _name(file: WorkloadFile | None, paths: Sequence[str]) -> str:

@@ -34,6 +34,8 @@ NoInput = Annotated[
     bool, typer.Option("--no-input", help="Never ask anything; fail where an answer is needed.")
 ]
 
+Yes = Annotated[bool, typer.Option("--yes", help="Send requests to the endpoint without asking.")]
+
 # --- the report ----------------------------------------------------------------------------------
 
 Client = Annotated[
@@ -164,4 +166,12 @@ LatencyP95 = Annotated[
 TtftP95 = Annotated[
     float | None,
     typer.Option("--ttft-p95-s", metavar="S", help="Objective for 95 % of first tokens."),
+]
+Probe = Annotated[
+    str | None,
+    typer.Option(
+        "--probe",
+        metavar="URL|DIR",
+        help="Look at the live endpoint, or take what `probe` wrote into a directory.",
+    ),
 ]

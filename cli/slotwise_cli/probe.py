@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from slotwise_cli import options
+from slotwise_cli.asking import KEY_VARIABLE, api_key, confirm
 from slotwise_cli.console import Console
 from slotwise_workflows.errors import Cancelled, UsageError
 
-KEY_VARIABLE = "SLOTWISE_API_KEY"
+if TYPE_CHECKING:
+    from slotwise_workflows.traffic import Traffic
 
 
 def probe(
@@ -40,21 +41,68 @@ def probe(
         int, typer.Option("--trials", min=1, max=20, metavar="N", help="Repetitions of the tests.")
     ] = 2,
     max_requests: Annotated[
-        int, typer.Option("--max-requests", min=1, metavar="N", help="Send no more requests.")
-    ] = 128,
+        int | None,
+        typer.Option(
+            "--max-requests", min=1, metavar="N", help="Send no more requests; 288 if left out."
+        ),
+    ] = None,
     max_tokens_total: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--max-tokens-total", min=1, metavar="N", help="Ask for no more output tokens in all."
+            "--max-tokens-total",
+            min=1,
+            metavar="N",
+            help="Ask for no more output tokens in all; 49152 if left out.",
         ),
-    ] = 32768,
+    ] = None,
     max_seconds: Annotated[
-        float,
+        float | None,
         typer.Option(
-            "--max-seconds", min=1, metavar="S", help="Take no longer; judge what was done."
+            "--max-seconds",
+            min=1,
+            metavar="S",
+            help="Take no longer, and judge what was done; 420 if left out.",
         ),
-    ] = 300.0,
-    yes: Annotated[bool, typer.Option("--yes", help="Send it without asking.")] = False,
+    ] = None,
+    # What is found out beside how it batches.
+    cost: Annotated[
+        bool,
+        typer.Option("--cost/--no-cost", help="Measure what an iteration costs; it does."),
+    ] = True,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            "--like", metavar="LOG", help="Measure it with requests as long as this log's."
+        ),
+    ] = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(
+            "--replay",
+            metavar="LOG",
+            help="Send this log's arrivals and lengths; hold the simulation against the answers.",
+        ),
+    ] = None,
+    replay_first: Annotated[
+        int | None,
+        typer.Option(
+            "--replay-first", min=1, metavar="N", help="So many requests; as many as are allowed."
+        ),
+    ] = None,
+    replay_busiest: Annotated[
+        float | None,
+        typer.Option(
+            "--replay-busiest", metavar="S", help="The busiest stretch of so many seconds instead."
+        ),
+    ] = None,
+    rate_scale: Annotated[
+        float,
+        typer.Option("--rate-scale", metavar="X", help="Replay so many times as fast."),
+    ] = 1.0,
+    length_scale: Annotated[
+        float, typer.Option("--length-scale", metavar="X", help="Replay with lengths times this.")
+    ] = 1.0,
+    yes: options.Yes = False,
     output_dir: options.OutputDir = None,
     seed: options.Seed = 0,
     json: options.Json = False,
@@ -68,26 +116,49 @@ def probe(
     done until then is judged and written.
     """
     from slotwise_workflows.files import prepare_directory
-    from slotwise_workflows.probe import explain, make_plan, plan_text, targets, write_probe
-    from slotwise_workflows.probe import probe as run_probe
+    from slotwise_workflows.probe import (
+        Replayed,
+        Wanted,
+        explain,
+        look_and_measure,
+        make_plan,
+        plan_text,
+        targets,
+        write_probe,
+    )
 
     console = Console(quiet=quiet)
-    plan = make_plan(
-        trials=trials,
-        max_requests=max_requests,
-        max_tokens=max_tokens_total,
-        seconds=max_seconds,
-    )
+    most = {"max_requests": max_requests, "max_tokens": max_tokens_total, "seconds": max_seconds}
+    plan = make_plan(trials=trials, **{name: own for name, own in most.items() if own is not None})
     first = targets(url, api)[0]
-    api_key = _api_key(api_key_env)
+    key = api_key(api_key_env)
+    if replay is None and (replay_first, replay_busiest, rate_scale, length_scale) != (
+        None,
+        None,
+        1.0,
+        1.0,
+    ):
+        raise UsageError("there is nothing to scale or choose from", hint="Add --replay LOG")
+    again = None
+    if replay is not None:
+        again = Replayed(
+            _log(replay, console), replay_first, replay_busiest, rate_scale, length_scale
+        )
+    wanted = Wanted(cost=cost, like=None if like is None else _log(like, console), replay=again)
     lines = plan_text(
-        plan, url=first.shown, api=first.api, model=model, has_key=api_key is not None
+        plan,
+        url=first.shown,
+        api=first.api,
+        model=model,
+        has_key=key is not None,
+        cost=cost,
+        replay=None if replay is None else replay.name,
     )
-    _confirm(lines, yes=yes, no_input=no_input, console=console)
+    confirm(lines, yes=yes, no_input=no_input, console=console)
     directory = None if output_dir is None else prepare_directory(output_dir)
     with console.progress("probing") as advance:
-        result = run_probe(
-            url, plan, api=api, model=model, api_key=api_key, seed=seed, on_trial=advance
+        result = look_and_measure(
+            url, plan, wanted, api=api, model=model, api_key=key, seed=seed, on_trial=advance
         )
     if json:
         console.json(result)
@@ -101,31 +172,8 @@ def probe(
         raise Cancelled("interrupted", why="what was done until then is told above")
 
 
-def _api_key(variable: str | None) -> str | None:
-    """The key, from the environment alone: an argument would stand in the shell's history."""
-    key = os.environ.get(variable or KEY_VARIABLE)
-    if variable is not None and not key:
-        raise UsageError(
-            f"--api-key-env: the environment variable {variable} is not set",
-            hint=f"Set it, or leave the option out to use {KEY_VARIABLE}",
-        )
-    return key or None
+def _log(path: Path, console: Console) -> Traffic:
+    from slotwise_workflows.traffic import ReadOptions, read_traffic
 
-
-def _confirm(lines: list[str], *, yes: bool, no_input: bool, console: Console) -> None:
-    """Shows the plan; goes on only if the user agrees.
-
-    Raises:
-        UsageError: Nobody can be asked.
-        Cancelled: The user does not agree.
-    """
-    if yes:
-        for line in lines:
-            console.note(line)
-        return
-    for line in lines:  # what is to be confirmed is shown even where little else is
-        Console().note(line)
-    if no_input or not sys.stdin.isatty():
-        raise UsageError("nothing was sent: nobody can be asked", hint="Agree with --yes")
-    if not typer.confirm("Send it?", err=True):
-        raise Cancelled("nothing was sent")
+    with console.progress("reading") as advance:
+        return read_traffic([str(path)], ReadOptions(), on_progress=advance)

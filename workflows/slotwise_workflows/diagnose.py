@@ -98,6 +98,7 @@ def diagnose(
         models=diagnoses if len(parts) > 1 else [],
         other_models=len(parts) - len(studied),
         thresholds=thresholds.model_dump(),
+        probe=given.probe,
         provenance=provenance,
     )
     return Diagnosed(result, sweeps[leading])

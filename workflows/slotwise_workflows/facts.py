@@ -16,7 +16,7 @@ from slotwise_workflows.costs import StatedCost
 from slotwise_workflows.given import Given
 from slotwise_workflows.measure.segments import model_column
 from slotwise_workflows.observe import ObservedBatching, observe_batching
-from slotwise_workflows.result import Source
+from slotwise_workflows.result import ProbeFigures, Source
 from slotwise_workflows.traffic.model import Traffic
 
 # Where neither the user nor the log tells: single-stream decoding on common GPUs and models runs
@@ -47,6 +47,7 @@ _MANAGED_PROVIDERS = frozenset(
     | {"gemini", "groq", "mistral", "mistral_ai", "openrouter", "perplexity", "together_ai"}
     | {"vertex_ai", "vertex_ai_beta", "xai", "x_ai", "watsonx"}
 )
+_MANAGED_ENDPOINTS = frozenset({"openai", "azure"})
 _BATCHING_PROVIDERS = frozenset(
     {"hosted_vllm", "vllm", "sglang", "tgi", "text-generation-inference", "tensorrt_llm"}
 )
@@ -127,7 +128,7 @@ def gather(traffic: Traffic, given: Given) -> Facts:
     observed = observe_batching(traffic, given.replicas)
     return Facts(
         serving=_serving(traffic, given),
-        batches_already=_batches_already(traffic, observed),
+        batches_already=_batches_already(traffic, observed, given.probe),
         mode=_mode(traffic, given),
         loop=_loop(in_flight),
         in_flight=None if in_flight is None else in_flight.highest,
@@ -149,6 +150,8 @@ def _serving(
         return Known(given.serving, "given", "given")
     if traffic.managed:
         return Known("managed_api", "measured", "log_format")
+    if given.probe is not None and given.probe.kind in _MANAGED_ENDPOINTS:
+        return Known("managed_api", "measured", "probe")
     engine = _batching_engine(traffic)
     if engine is not None:
         return Known("self_hosted", "estimated", engine)
@@ -160,8 +163,12 @@ def _serving(
     return Known("unknown", "assumed", "unknown")
 
 
-def _batches_already(traffic: Traffic, observed: ObservedBatching) -> Known[bool]:
-    """By the engine that wrote the log, else by the log's own times."""
+def _batches_already(
+    traffic: Traffic, observed: ObservedBatching, probe: ProbeFigures | None
+) -> Known[bool]:
+    """As a probe saw it, else by the engine that wrote the log, else by the log's own times."""
+    if probe is not None and probe.batching != "undetermined" and probe.confidence != "low":
+        return Known(probe.batching == "continuous", "measured", "probe")
     engine = _batching_engine(traffic)
     if engine is not None:
         return Known(True, "estimated", engine)
@@ -277,6 +284,9 @@ def _replicas(given: Given) -> Known[int | None]:
 def _slots(traffic: Traffic, given: Given, in_flight: _InFlight | None) -> Range:
     if given.slots is not None:
         return Range(given.slots, given.slots, given.slots, "given", "given")
+    if given.probe is not None and given.probe.slots is not None:
+        seen = given.probe.slots
+        return Range(seen, seen, seen, "measured", "probe")
     low, value, high = ASSUMED_SLOTS
     basis = "assumed_range"
     closed = in_flight is not None and in_flight.capped_share >= CAPPED_SHARE

@@ -9,6 +9,7 @@ if TYPE_CHECKING:  # they bring NumPy, which a command's options should not wait
     from slotwise_sim import Balancer, Memory
     from slotwise_sim.policies import Continuous, Release
     from slotwise_workflows.costs import StatedCost
+    from slotwise_workflows.result import ProbeFigures
 
 # What can be, for options, workload files and a host's inputs alike.
 MOST_SLOTS = 100_000
@@ -48,6 +49,8 @@ class Given:
             it ends; matters under a step cost only.
         continuous: How the server that would replace it prefills; beside decoding and without a
             token budget, if not told.
+        probe: What a look at the live endpoint found. It was measured, not told: whatever is told
+            wins.
     """
 
     serving: Serving | None = None
@@ -67,3 +70,4 @@ class Given:
     release: Release | None = None
     pad: bool | None = None
     continuous: Continuous | None = None
+    probe: ProbeFigures | None = None

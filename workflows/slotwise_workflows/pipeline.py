@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from slotwise_sim import PerToken
 from slotwise_workflows.costs import CostRecord
@@ -25,6 +25,11 @@ from slotwise_workflows.run_directory import write_result, write_traffic
 from slotwise_workflows.small_sweep import COST
 from slotwise_workflows.sweep.files import LIMITS, SWEEP, write_sweep
 from slotwise_workflows.traffic import ReadOptions, Traffic, read_traffic
+
+if TYPE_CHECKING:  # what speaks HTTP is imported by those who look
+    from slotwise_workflows.probe.model import ProbeResult
+
+Look = Callable[[Traffic], "ProbeResult"]
 
 
 def run_diagnose(
@@ -42,6 +47,7 @@ def run_diagnose(
     command: Sequence[str],
     config: Mapping[str, Any],
     made: Traffic | None = None,
+    look: Look | None = None,
     on_event: OnEvent = ignore,
 ) -> Result:
     """Reads the logs, diagnoses them, and fills a run directory.
@@ -60,6 +66,7 @@ def run_diagnose(
         command: The command line as provenance shows it.
         config: Every setting that was in force, as provenance shows it.
         made: Made-up traffic, diagnosed in place of logs.
+        look: Looks at the live endpoint, with requests like the traffic's.
         on_event: Hears of steps, progress and finished files.
 
     Returns:
@@ -67,11 +74,17 @@ def run_diagnose(
 
     Raises:
         InputError: A log cannot be used, or the directory cannot be written.
+        EndpointError: The endpoint cannot be reached or does not answer.
     """
     with _step("read", on_event):
         traffic = made
         if traffic is None:
             traffic = read_traffic(logs, read_options, on_progress=_progress("read", on_event))
+
+    probed: list[Path] = []
+    if look is not None:
+        with _step("probe", on_event):
+            given, probed = _probed(given, look(traffic), output_dir)
 
     with _step("diagnose", on_event):
         diagnosed = diagnose(
@@ -84,6 +97,8 @@ def run_diagnose(
             on_progress=_progress("diagnose", on_event),
         )
     result = diagnosed.result
+    for path in probed:
+        on_event(Artifact("probe", path))
 
     with _step("report", on_event):
         with staged(output_dir) as stage:
@@ -100,6 +115,13 @@ def run_diagnose(
         for path in written:
             on_event(Artifact("report", output_dir / path.relative_to(stage)))
     return result
+
+
+def _probed(given: Given, found: ProbeResult, directory: Path) -> tuple[Given, list[Path]]:
+    """What is known with a probe, whose files are kept at once: asking again costs."""
+    from slotwise_workflows.probe import with_probe, write_probe
+
+    return with_probe(given, found), write_probe(found, directory)
 
 
 def _swept_cost(result: Result) -> CostRecord:

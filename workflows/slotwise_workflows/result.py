@@ -297,7 +297,7 @@ class Diagnosis(Record):
     )
 
 
-class ProbedRequest(Record):
+class TimelineRow(Record):
     """One request of a probe's trial, in seconds from when the trial's first was sent."""
 
     name: str
@@ -307,14 +307,19 @@ class ProbedRequest(Record):
 
 
 class Prediction(Record):
-    """A log replayed on the endpoint: measured times beside those simulated beforehand."""
+    """A log sent to the endpoint again: measured times beside those simulated of it, in seconds.
 
-    requests: int
+    Keys: latency_mean, latency_p50, ttft_mean, makespan; latency_p95 and ttft_p95 from 72 requests
+    on.
+    """
+
+    window: str = Field(description="which requests of the log were sent")
+    requests: int = Field(description="that were answered")
     failed: int
-    measured: dict[str, float] = Field(
-        description="latency_mean_s, latency_p95_s, ttft_mean_s, makespan_s"
-    )
-    simulated: dict[str, float] = Field(description="the same, of the same requests")
+    rate_scale: float = Field(description="arrivals came so many times as fast as in the log")
+    length_scale: float = Field(description="lengths were those of the log times this")
+    measured: dict[str, float]
+    simulated: dict[str, float] = Field(description="empty where no cost is known")
     client_bottleneck: bool = Field(description="the client was too slow for its own schedule")
 
 
@@ -322,6 +327,7 @@ class ProbeFigures(Record):
     """What a look at the live endpoint found."""
 
     url: str = Field(description="without its query")
+    kind: str = Field(description="the product: vllm, sglang, llama.cpp, ... unknown")
     model: str | None
     batching: Literal["continuous", "static", "dynamic", "serial", "undetermined"]
     confidence: Confidence
@@ -330,9 +336,12 @@ class ProbeFigures(Record):
     slots: int | None = Field(description="null where only a bound was seen")
     slots_at_least: int
     release: Literal["own", "batch"] | None
+    gather_s: tuple[float, float | None] | None = Field(
+        description="how long a batch waits for company: between so much and so much"
+    )
     requests_sent: int
     output_tokens: int = Field(description="as the server counts them")
-    timeline: list[ProbedRequest] = Field(description="of the trial that tells most")
+    timeline: list[TimelineRow] = Field(description="of the trial that tells most")
     cost: CostRecord | None = Field(description="fitted to the probe; null where it was not")
     prediction: Prediction | None
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from slotwise_workflows.costs.stated import StatedCost
+
+if TYPE_CHECKING:
+    from slotwise_workflows.calibrate.file import CalibrationFile
 
 
 def calibrated_cost(path: Path, name: str) -> StatedCost:
@@ -19,7 +23,16 @@ def calibrated_cost(path: Path, name: str) -> StatedCost:
     """
     from slotwise_workflows.calibrate.file import read_calibration  # brings what reads logs
 
-    found = read_calibration(path)
+    return cost_of(read_calibration(path), name)
+
+
+def cost_of(found: CalibrationFile, name: str) -> StatedCost:
+    """A calibration as a stated cost.
+
+    Args:
+        found: The calibration.
+        name: What it is called wherever the cost is shown.
+    """
     return StatedCost(
         cost=found.cost,
         kind="calibration",

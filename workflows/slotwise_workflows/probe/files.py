@@ -1,12 +1,18 @@
-"""What a probe leaves in its directory: ``probe.json`` and a row a request in ``probe.jsonl``."""
+"""What a probe leaves in its directory: ``probe.json`` and a row a request in ``probe.jsonl``.
+
+Where the cost of an iteration was found it stands in ``calibration.json``, too, as `calibrate`
+writes it.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
+from slotwise_workflows.calibrate.file import NAME, write_calibration
 from slotwise_workflows.files import write_file
-from slotwise_workflows.probe.model import ProbeResult
+from slotwise_workflows.probe.model import ProbeResult, Sample
 from slotwise_workflows.run_directory import as_json
 
 RESULT = "probe.json"
@@ -14,11 +20,11 @@ REQUESTS = "probe.jsonl"
 
 
 def write_probe(result: ProbeResult, directory: Path) -> list[Path]:
-    """Writes both files; neither holds a prompt, an answer or a key.
+    """Writes the files; none holds a prompt, an answer or a key.
 
     Args:
-        result: What `slotwise_workflows.probe.probe` returned.
-        directory: Where; it exists.
+        result: The probe.
+        directory: Where; it exists. A calibration of an earlier probe does not stay.
 
     Returns:
         Their paths.
@@ -26,13 +32,16 @@ def write_probe(result: ProbeResult, directory: Path) -> list[Path]:
     Raises:
         InputError: The directory cannot be written.
     """
-    return [
-        write_file(directory / REQUESTS, requests_jsonl(result)),
-        write_file(directory / RESULT, as_json(result)),
-    ]
+    written = [write_file(directory / REQUESTS, requests_jsonl(result.samples))]
+    calibration = None if result.cost is None else result.cost.calibration
+    if calibration is None:
+        (directory / NAME).unlink(missing_ok=True)
+    else:
+        written.append(write_calibration(calibration, directory / NAME))
+    return [*written, write_file(directory / RESULT, as_json(result))]
 
 
-def requests_jsonl(result: ProbeResult) -> bytes:
+def requests_jsonl(samples: Sequence[Sample]) -> bytes:
     """One request a line, as `Sample` names its fields."""
-    lines = (json.dumps(s.model_dump(mode="json"), allow_nan=False) for s in result.samples)
+    lines = (json.dumps(s.model_dump(mode="json"), allow_nan=False) for s in samples)
     return "".join(f"{line}\n" for line in lines).encode("ascii")

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from slotwise_workflows.probe.load.findings import CostFinding, ReplayFigures
 from slotwise_workflows.record import Record
-from slotwise_workflows.result import Confidence, Reason
+from slotwise_workflows.result import Confidence, Reason, TimelineRow
 
 SCHEMA: Literal["slotwise/probe/v1"] = "slotwise/probe/v1"
 
@@ -180,15 +180,6 @@ class Evidence(Record):
     )
 
 
-class TimelineRow(Record):
-    """One request of a trial, in seconds from when the trial's first was sent."""
-
-    name: str
-    sent_s: float
-    first_token_s: float
-    last_token_s: float
-
-
 class ProbeResult(Record):
     """The content of ``probe.json`` and of ``probe --json``."""
 
@@ -222,6 +213,14 @@ class ProbeResult(Record):
     cost: CostFinding | None = Field(None, description="what an iteration costs; null if not asked")
     replay: ReplayFigures | None = Field(None, description="a log sent again; null if not asked")
     samples: list[Sample]
+
+    @property
+    def delay_ms(self) -> float | None:
+        """How long a batch waits for company, halfway between the bounds; None where none does."""
+        if self.batching != "dynamic" or self.gather_s is None:
+            return None
+        low, high = self.gather_s
+        return 1000 * (low if high is None else (low + high) / 2)
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, populate_by_name=True

@@ -7,6 +7,11 @@ from urllib.parse import urlsplit
 from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.model import Baseline, Plan, Sizes
 
+MOST_REQUESTS = 288
+MOST_TOKENS = 49_152
+MOST_SECONDS = 420.0
+"""What a probe sends at most and how long it takes, unless told; less is the rule."""
+
 BASELINE_TOKENS = 32
 BASELINE_TRIES = 3
 """The other API, or no ``stream_options``, may have to be tried."""
@@ -31,10 +36,10 @@ _TIME_SHARE = 0.33
 def make_plan(
     *,
     trials: int = 2,
-    max_requests: int = 128,
-    max_tokens: int = 32768,
+    max_requests: int = MOST_REQUESTS,
+    max_tokens: int = MOST_TOKENS,
     long_s: float = LONG_S,
-    seconds: float = 300.0,
+    seconds: float = MOST_SECONDS,
 ) -> Plan:
     """The most that a probe will send.
 
@@ -113,7 +118,16 @@ def size_trial(plan: Plan, baseline: Baseline) -> Sizes:
     return sizes_for(long)
 
 
-def plan_text(plan: Plan, *, url: str, api: str, model: str | None, has_key: bool) -> list[str]:
+def plan_text(
+    plan: Plan,
+    *,
+    url: str,
+    api: str,
+    model: str | None,
+    has_key: bool,
+    cost: bool = False,
+    replay: str | None = None,
+) -> list[str]:
     """What is about to happen, a line each."""
     lines = [
         f"probe {url} ({api}, model {model or 'as the server says'})",
@@ -122,6 +136,8 @@ def plan_text(plan: Plan, *, url: str, api: str, model: str | None, has_key: boo
         f"  one alone to measure; then {plan.trials} times a long one ({plan.long_s:g} s or more)"
         f" with {plan.shorts} short ones beside it,",
         "  then up to 32 at once, fewer where some have to wait, to count its slots",
+        *(["  then 1, 2, 4, ... users at once, to see what an iteration costs"] if cost else []),
+        *([f"  then {replay} again, with generated prompts"] if replay else []),
         "  the prompts are generated; nothing of yours is sent"
         + (" but the API key" if has_key else ""),
     ]

@@ -293,13 +293,9 @@ def _server(result: ProbeResult) -> Server | None:
     """The server that was found, as it is simulated; None where it was not."""
     if result.batching == "undetermined":
         return None
-    delay_ms = 0.0
-    if result.batching == "dynamic" and result.gather_s is not None:
-        low, high = result.gather_s
-        delay_ms = 1000 * (low if high is None else (low + high) / 2)
     return server_of(
         result.batching,
         result.slots or result.slots_at_least,
         release=result.release,
-        max_delay_ms=delay_ms,
+        max_delay_ms=result.delay_ms or 0.0,
     )

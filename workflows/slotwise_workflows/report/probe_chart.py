@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from slotwise_workflows.report.charts import BATCH, CONTINUOUS, WIDTH, Spec
 from slotwise_workflows.report.svg import INK
-from slotwise_workflows.result import ProbedRequest
+from slotwise_workflows.result import TimelineRow
 
 _ROW = 22
 
@@ -18,7 +18,7 @@ HATCH = (
 
 
 def requests_over_time(
-    requests: Sequence[ProbedRequest], names: Sequence[str], labels: Mapping[str, str]
+    requests: Sequence[TimelineRow], names: Sequence[str], labels: Mapping[str, str]
 ) -> Spec:
     """A row a request: hatched until its first token, filled to its last.
 

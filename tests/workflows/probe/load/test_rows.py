@@ -13,12 +13,13 @@ from typer.testing import CliRunner
 from slotwise_cli.app import app
 from slotwise_workflows.calibrate.file import read_calibration
 from slotwise_workflows.calibrate.timings import probe_rows
+from slotwise_workflows.probe.files import requests_jsonl
 from slotwise_workflows.probe.load.client_report import client_report
 from slotwise_workflows.probe.load.cost import CostRun, run_cost
 from slotwise_workflows.probe.load.cost_fit import fit_cost, server_of
 from slotwise_workflows.probe.load.cost_plan import Budget, plan_cost
 from slotwise_workflows.probe.load.prompts import Scale
-from slotwise_workflows.probe.load.rows import EQUAL, has_cost_rows, rows_jsonl, traffic_of
+from slotwise_workflows.probe.load.rows import EQUAL, has_cost_rows, traffic_of
 from slotwise_workflows.probe.model import Baseline, Sample
 
 ALONE = Baseline(
@@ -53,7 +54,7 @@ def probed(bench: Any) -> list[Sample]:
 
 
 def test_calibrate_takes_the_rows_of_the_cost_stage(probed: list[Sample], tmp_path: Path) -> None:
-    (tmp_path / "probe.jsonl").write_bytes(rows_jsonl(probed))
+    (tmp_path / "probe.jsonl").write_bytes(requests_jsonl(probed))
     told = CliRunner().invoke(
         app, ["calibrate", str(tmp_path), "--slots", "4", "--output-dir", str(tmp_path)]
     )
@@ -67,7 +68,7 @@ def test_calibrate_takes_the_rows_of_the_cost_stage(probed: list[Sample], tmp_pa
 
 
 def test_calibrate_takes_what_it_is_told_to(probed: list[Sample], tmp_path: Path) -> None:
-    (tmp_path / "probe.jsonl").write_bytes(rows_jsonl(probed))
+    (tmp_path / "probe.jsonl").write_bytes(requests_jsonl(probed))
     where = ["--where", "stage=group", "--where", f"name!={EQUAL}"]
     told = CliRunner().invoke(
         app, ["calibrate", str(tmp_path), "--slots", "4", "--output-dir", str(tmp_path), *where]
@@ -85,7 +86,7 @@ def test_a_server_that_takes_what_waits_is_dynamic(bench: Any, tmp_path: Path) -
         bench.endpoint(engine, bench.server.Job),
         lambda client: run_cost(client, plan, np.random.default_rng(2)),
     )
-    (tmp_path / "probe.jsonl").write_bytes(rows_jsonl(seen.samples))
+    (tmp_path / "probe.jsonl").write_bytes(requests_jsonl(seen.samples))
     how = ["--slots", "4", "--policy", "dynamic", "--release", "own"]
     told = CliRunner().invoke(
         app, ["calibrate", str(tmp_path), "--output-dir", str(tmp_path), *how]
@@ -100,7 +101,7 @@ def test_the_calibration_of_a_probe_is_that_of_its_file(
     probed: list[Sample], tmp_path: Path
 ) -> None:
     """Fitted within the probe or afterwards from what it kept: the same, its hash included."""
-    (tmp_path / "probe.jsonl").write_bytes(rows_jsonl(probed))
+    (tmp_path / "probe.jsonl").write_bytes(requests_jsonl(probed))
     CliRunner().invoke(
         app, ["calibrate", str(tmp_path), "--slots", "4", "--output-dir", str(tmp_path)]
     )

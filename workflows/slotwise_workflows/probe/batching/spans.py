@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from slotwise_workflows.probe.batching.baseline import median_step
-from slotwise_workflows.probe.model import Alone, Baseline, Release, Sample, TimelineRow
+from slotwise_workflows.probe.model import Alone, Baseline, Release, Sample
+from slotwise_workflows.result import TimelineRow
 
 _STEPS = 2.5
 """Steps by which two beginnings of one batch may lie apart, or a beginning behind an end."""

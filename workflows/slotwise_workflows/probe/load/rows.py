@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slotwise_workflows.probe.files import REQUESTS
+from slotwise_workflows.probe.files import REQUESTS, requests_jsonl
 from slotwise_workflows.probe.model import Sample
 
 if TYPE_CHECKING:
@@ -34,15 +33,9 @@ def traffic_of(samples: Sequence[Sample], where: Sequence[str] = ()) -> Traffic:
 
     with tempfile.TemporaryDirectory(prefix="slotwise-") as directory:
         path = Path(directory, REQUESTS)
-        path.write_bytes(rows_jsonl(samples))
+        path.write_bytes(requests_jsonl(samples))
         options = ReadOptions(format="slotwise_probe", where=tuple(where))
         return read_traffic([str(path)], options)
-
-
-def rows_jsonl(samples: Sequence[Sample]) -> bytes:
-    """One request a line, as `Sample` names its fields."""
-    lines = (json.dumps(s.model_dump(mode="json"), allow_nan=False) for s in samples)
-    return "".join(f"{line}\n" for line in lines).encode("ascii")
 
 
 def has_cost_rows(path: Path) -> bool:

@@ -20,8 +20,7 @@ from slotwise_workflows.report.document import (
 )
 from slotwise_workflows.report.sections.drawn import figure, table
 from slotwise_workflows.report.words import Words, clean
-from slotwise_workflows.result import Prediction, ProbedRequest, ProbeFigures, Result
-from slotwise_workflows.sample_size import P95_REQUESTS
+from slotwise_workflows.result import Prediction, ProbeFigures, Result, TimelineRow
 
 
 def endpoint(result: Result, words: Words) -> Section | None:
@@ -86,7 +85,7 @@ def _timeline(probe: ProbeFigures, words: Words) -> Figure | None:
     )
 
 
-def _names(requests: Sequence[ProbedRequest], words: Words) -> list[str]:
+def _names(requests: Sequence[TimelineRow], words: Words) -> list[str]:
     """The first by what it is, the others by number: names within the picture are unique."""
     return [words("probe.first")] + [
         words("probe.other", number=i) for i in range(1, len(requests))
@@ -94,21 +93,27 @@ def _names(requests: Sequence[ProbedRequest], words: Words) -> list[str]:
 
 
 def _prediction(own: Prediction, words: Words) -> Table:
-    keys = [
-        key
-        for key in ("latency_mean_s", "latency_p95_s", "ttft_mean_s", "makespan_s")
-        if key in own.measured and (key != "latency_p95_s" or own.requests >= P95_REQUESTS)
-    ]
-    heads = ("figure", "measured", "simulated", "error")
+    heads = ("figure", "measured", *(["simulated", "error"] if own.simulated else []))
     rows = tuple(
         (
             words(f"prediction.{key}"),
-            words.number(own.measured[key], "seconds"),
-            words.number(own.simulated[key], "seconds"),
-            _signed(own.simulated[key] / own.measured[key] - 1, words),
+            words.number(seconds, "seconds"),
+            *(
+                (
+                    words.number(own.simulated[key], "seconds"),
+                    _signed(own.simulated[key] / seconds - 1, words),
+                )
+                if own.simulated
+                else ()
+            ),
         )
-        for key in keys
+        for key, seconds in own.measured.items()
     )
+    scaled = {"rate": own.rate_scale, "lengths": own.length_scale}
+    notes = [words("prediction.scaled", **scaled)] if set(scaled.values()) != {1.0} else []
+    notes += [] if own.simulated else [words("prediction.no_cost")]
+    notes += [words("prediction.failed", failed=own.failed)] if own.failed else []
+    notes += [words("prediction.bottleneck")] if own.client_bottleneck else []
     return Table(
         caption=words("prediction.caption", requests=own.requests),
         columns=tuple(
@@ -117,7 +122,7 @@ def _prediction(own: Prediction, words: Words) -> Table:
         rows=rows,
         label="measured",
         tag=words("label.measured"),
-        note=words("prediction.bottleneck") if own.client_bottleneck else "",
+        note=" ".join(notes),
     )
 
 

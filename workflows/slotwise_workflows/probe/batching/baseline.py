@@ -15,6 +15,8 @@ _VARIES_STEPS = 3.0
 _VARIES_PACE = 1.6
 _NOISES = 4.0
 _COLD = 2
+_CACHED = 0.1
+"""Share of the first one's time per token; no server was ever so cold."""
 _OTHER_LENGTH = 2.0
 _LEAST_SHARE = 0.2
 """Of the time per token with all that goes with it; noise would else leave none."""
@@ -97,16 +99,21 @@ def refine(samples: Sequence[Sample]) -> Baseline:
     each = [measure(sample) for sample in later]
     # Of an answer that waited long for its first token, the rest may come in its last twentieth.
     if first.streams or any(one.streams for one in each):
+        later_pace_s = median(map(pace_s, later))
+        if later_pace_s < _CACHED * first.seconds_per_token:
+            return first  # the others came from a cache
         return first.model_copy(
             update={
                 "streams": True,
                 "ttft_s": min(one.ttft_s for one in (first, *each)),
-                "seconds_per_token": median(map(pace_s, later)),
+                "seconds_per_token": later_pace_s,
             }
         )
     tokens = [sample.output_tokens or sample.asked_tokens for sample in later]
     longest, shortest = tokens.index(max(tokens)), tokens.index(min(tokens))
     whole_s = each[longest].latency_s / tokens[longest]
+    if whole_s < _CACHED * first.seconds_per_token:
+        return first
     if tokens[longest] < _OTHER_LENGTH * tokens[shortest]:
         return first.model_copy(update={"seconds_per_token": whole_s})
     apart_s = each[longest].latency_s - each[shortest].latency_s

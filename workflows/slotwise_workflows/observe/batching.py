@@ -10,7 +10,7 @@ import numpy as np
 from slotwise_workflows.observe.ends import Ends, count_ends
 from slotwise_workflows.observe.likelihood import likelihoods
 from slotwise_workflows.observe.record import Kind, ObservedBatching, Undetermined
-from slotwise_workflows.observe.sharing import Shared, shared
+from slotwise_workflows.observe.sharing import slowing
 from slotwise_workflows.observe.starts import Starts, count_starts
 from slotwise_workflows.observe.timed import Timed, timed
 from slotwise_workflows.traffic.model import Traffic
@@ -34,8 +34,8 @@ def observe_batching(traffic: Traffic, replicas: int | None = None) -> ObservedB
     requests = timed(traffic)
     if not isinstance(requests, Timed):
         return ObservedBatching(kind="undetermined", reason=requests)
-    starts, ends, signs = count_starts(requests), count_ends(requests), shared(requests)
-    likelihood = likelihoods(starts, ends, signs, replicas)
+    starts, ends, slower = count_starts(requests), count_ends(requests), slowing(requests)
+    likelihood = likelihoods(starts, ends, slower, replicas)
     kind = _kind(likelihood) if starts.met >= FEWEST_MET else "undetermined"
     return ObservedBatching(
         kind=kind,
@@ -43,7 +43,8 @@ def observe_batching(traffic: Traffic, replicas: int | None = None) -> ObservedB
         likelihood=dict(likelihood),
         first_tokens=requests.streamed,
         tolerance_s=requests.tolerance,
-        **_evidence(starts, ends, signs),
+        **_evidence(starts, ends),
+        slowing=slower,
     )
 
 
@@ -71,7 +72,7 @@ def _why_not(requests: Timed, starts: Starts, likelihood: Mapping[str, float]) -
     return "ambiguous" if requests.streamed else "no_first_tokens"
 
 
-def _evidence(starts: Starts, ends: Ends, signs: Shared) -> dict[str, Any]:
+def _evidence(starts: Starts, ends: Ends) -> dict[str, Any]:
     return {
         "met": starts.met,
         "joined": list(starts.joined),
@@ -83,7 +84,4 @@ def _evidence(starts: Starts, ends: Ends, signs: Shared) -> dict[str, Any]:
         "tied": ends.tied,
         "apart": ends.apart,
         "tied_by_chance": ends.expected,
-        "at_once": signs.at_once,
-        "within": signs.within,
-        "slowing": signs.slowing,
     }

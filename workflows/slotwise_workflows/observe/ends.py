@@ -9,6 +9,9 @@ import numpy as np
 from slotwise_workflows.observe.blocks import blocks
 from slotwise_workflows.observe.timed import Timed
 
+AROUND = 50
+UNLIKE_TOKENS = 50
+
 
 @dataclass(frozen=True, slots=True)
 class Ends:
@@ -49,15 +52,24 @@ def _ties(block: Timed) -> tuple[int, int, float]:
 
     By chance, ends come as a Poisson process at the rate of the time around them, as long as the
     longer of the two answers: 1 - exp(-rate x tolerance) of them fall within the tolerance. The
-    tolerance is several iterations, for an engine ends all that end in one of them together.
+    tolerance is several iterations, for an engine ends all that end in one of them together. A log
+    that does not show the pace is of a busy server: there lengths are unlike where they would be at
+    a fast one, and the time around is that of `AROUND` ends before and after.
     """
     order = np.argsort(block.end, kind="stable")
-    end, arrival = block.end[order], block.arrival[order]
-    own = block.pace * block.tokens[order]
+    end, arrival, tokens = block.end[order], block.arrival[order], block.tokens[order]
     near = max(block.tolerance, 5 * block.pace)
-    unlike = (np.abs(np.diff(own)) > 3 * near) & (np.abs(np.diff(arrival)) > near)
-    around = np.maximum(own[1:], own[:-1])
-    ends = np.searchsorted(end, end[1:] + around) - np.searchsorted(end, end[1:] - around)
+    longer, shorter = np.maximum(tokens[1:], tokens[:-1]), np.minimum(tokens[1:], tokens[:-1])
+    if block.pace:
+        unlike = block.pace * (longer - shorter) > 3 * near
+        around = block.pace * longer
+        ends = np.searchsorted(end, end[1:] + around) - np.searchsorted(end, end[1:] - around)
+    else:
+        unlike = longer - shorter > np.maximum(UNLIKE_TOKENS, longer / 2)
+        at = np.arange(1, len(end))
+        first, last = np.maximum(at - AROUND, 0), np.minimum(at + AROUND, len(end) - 1)
+        ends, around = last - first, (end[last] - end[first]) / 2
+    unlike &= np.abs(np.diff(arrival)) > near
     rate = np.maximum(ends - 2, 0) / np.maximum(2 * around, 1e-9)
     chance = -np.expm1(-rate * near)
     tied = np.diff(end) <= near

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import betaln, gammaln
 
 from slotwise_workflows.observe.ends import Ends
-from slotwise_workflows.observe.sharing import BY_CHANCE, Shared
 from slotwise_workflows.observe.starts import MOST_SERVERS, Starts
 
 # Shares, as beta distributions: of what is forbidden and yet seen, since stamps and rows are never
@@ -27,48 +27,47 @@ AS_AFTER = 20.0
 # How far from nothing the slowing by others is expected to lie, in standard errors.
 SLOWING_SPREAD = 3.0
 # Neighbours share more than a regression knows of: its errors are taken to be so many times larger.
-SLOWING_ERRORS = 3.0
-
-KINDS = ("serial", "static", "dynamic", "continuous", "several", "unexplained")
+SLOWING_ERRORS = 1.5
 
 
 def likelihoods(
-    starts: Starts, ends: Ends, shared: Shared, replicas: int | None
+    starts: Starts, ends: Ends, slowing: float, replicas: int | None
 ) -> Mapping[str, float]:
     """The share of each way of serving in what explains a log; they sum to one.
 
     Args:
         starts: What the starts show.
         ends: What the ends show.
-        shared: What tells one engine from several.
+        slowing: By how many standard errors others slow a request down.
         replicas: How many servers there are; None is unknown: then several servers of any other
             kind than continuous stand beside the others.
     """
-    alone, known = replicas in {None, 1}, replicas or 1
-    more = {r: 1.0 / r for r in range(known + 1, MOST_SERVERS + 2)}
-    few = {servers: weight for servers, weight in more.items() if servers <= MOST_SERVERS}
+    alone = replicas in {None, 1}
+    # Of several servers, one whose answers are read slowly shows its last batch beside the next.
+    most = 1 if alone else min(2 * (replicas or 1), MOST_SERVERS + 1)
+    more = {
+        batches: 1.0 / batches for batches in range(min(most, MOST_SERVERS) + 1, MOST_SERVERS + 2)
+    }
+    few = {batches: weight for batches, weight in more.items() if batches <= MOST_SERVERS}
     held = _held(starts)
     together = _of(starts.beside, starts.waited, MOSTLY) + _of(ends.paced, ends.queued, SELDOM)
     one_by_one = _of(starts.beside, starts.waited, FORBIDDEN) + _of(ends.paced, ends.queued, ALWAYS)
     answered, untied = _tied(ends)
     full, any_size = _full(starts)
-    one, apart = _one_engine(shared)
-    joins, no_joins = (
-        _servers(starts, more),
-        _servers(starts, dict.fromkeys(range(1, known + 1), 1.0)),
-    )
+    joins = _servers(starts, more)
+    no_joins = _servers(starts, dict.fromkeys(range(1, most + 1), 1.0))
     batches = no_joins + held["all" if alone else "some"]
     odd = max(joins, no_joins) + held["any"] + max(together, one_by_one) + math.log(UNEXPLAINED)
     logs = {
-        "serial": batches + (one_by_one if alone else together) + untied + any_size + apart,
-        "static": batches + together + answered + full + apart,
-        "dynamic": batches + together + answered + any_size + apart,
-        "continuous": joins + held["none"] + together + untied + any_size + one,
-        "several": _servers(starts, few) + held["some"] + together + answered + any_size + apart,
-        "unexplained": odd + answered + any_size + apart,
+        "serial": batches + (one_by_one if alone else together) + untied + any_size,
+        "static": batches + together + answered + full,
+        "dynamic": batches + together + answered + any_size,
+        "continuous": joins + held["none"] + together + untied + any_size + _of_slowing(slowing),
+        "unexplained": odd + answered + any_size,
+        "several": -math.inf,
     }
-    if replicas is not None:
-        logs["several"] = -math.inf
+    if replicas is None:
+        logs["several"] = _servers(starts, few) + held["some"] + together + answered + any_size
     top = max(logs.values())
     weights = {kind: math.exp(value - top) for kind, value in logs.items()}
     total = sum(weights.values())
@@ -78,38 +77,34 @@ def likelihoods(
 def _held(starts: Starts) -> Mapping[str, float]:
     """Log likelihood of the starts that waited for all that ran, of those that did or joined.
 
-    A server alone that lets nobody in holds all; one that lets requests in none; several servers
-    some, or none where they take one request each.
+    A server that lets nobody in holds all, but for joins that are counted against it elsewhere; one
+    that lets requests in holds none; several servers some, or none where each takes one request.
     """
     tried = starts.joined[0] + starts.held
     every, none, any_share = (_of(starts.held, tried, share) for share in (HELD, FORBIDDEN, ANY))
-    return {"all": every, "none": none, "some": _either(any_share, none), "any": any_share}
-
-
-def _one_engine(shared: Shared) -> tuple[float, float]:
-    """Log likelihood of what requests share that started apart: of one engine, and of several.
-
-    Never in favour of several: a network hides what happens at once, and an engine whose batch
-    costs nothing slows nobody down.
-    """
-    by_chance = _of(shared.at_once, shared.within, _as_after(BY_CHANCE))
-    at_once = _either(_of(shared.at_once, shared.within, MOSTLY), by_chance)
-    return at_once + _of_slowing(shared.slowing / SLOWING_ERRORS), by_chance
+    return {
+        "all": _either(every, any_share),
+        "none": none,
+        "some": _either(any_share, none),
+        "any": any_share,
+    }
 
 
 def _servers(starts: Starts, prior: Mapping[int, float]) -> float:
-    """Log likelihood that so many batches run at once at most, over a prior.
+    """Log likelihood of the joins, if so many batches run at once at most, over a prior.
 
-    Where at most r do, no start has r that began before and run on; any share has fewer.
+    Of the starts past which r - 1 batches ran on, any share has one more, but where r is the most.
     """
-    trials = [starts.met, *(int(j) for j in starts.joined)]
+    trials = (starts.met, *starts.joined)
+    passed = [_perhaps(seen, of) for of, seen in pairwise(trials)]
+    stopped = [_of(seen, of, FORBIDDEN) for of, seen in pairwise(trials)]
+    stopped[MOST_SERVERS:] = passed[MOST_SERVERS:]  # that many or more
     total = sum(prior.values())
-    found_logs = []
-    for most, weight in prior.items():
-        passed = [_perhaps(trials[r], trials[r - 1]) for r in range(1, most)]
-        stopped = 0.0 if most > MOST_SERVERS else _of(trials[most], trials[most - 1], FORBIDDEN)
-        found_logs.append(math.log(weight / total) + sum(passed) + stopped)
-    return float(np.logaddexp.reduce(found_logs))
+    logs = [
+        math.log(weight / total) + stopped[most - 1] - passed[most - 1]
+        for most, weight in prior.items()
+    ]
+    return float(np.logaddexp.reduce(logs)) + sum(passed)
 
 
 def _perhaps(seen: int, trials: int) -> float:
@@ -147,14 +142,16 @@ def _as_after(chance: float) -> tuple[float, float]:
     return AS_AFTER * chance + 0.5, AS_AFTER * (1 - chance) + 0.5
 
 
-def _of_slowing(score: float) -> float:
+def _of_slowing(slowing: float) -> float:
     """Log Bayes factor of a score that is normal with a spread, over one that is standard normal.
 
-    Never below 0: an engine whose batch costs nothing shows no slowing.
+    Never below 0: an engine whose batch costs nothing slows nobody down.
     """
-    spread2 = SLOWING_SPREAD**2
-    factor = (score**2 * spread2 / (1 + spread2) - math.log(1 + spread2)) / 2
-    return max(0.0, factor) if score > 0 else 0.0
+    if slowing <= 0:
+        return 0.0
+    score, variance = slowing / SLOWING_ERRORS, SLOWING_SPREAD**2
+    factor = (score**2 * variance / (1 + variance) - math.log(1 + variance)) / 2
+    return max(0.0, factor)
 
 
 def _of(seen: int, trials: int, share: tuple[float, float]) -> float:

@@ -59,10 +59,6 @@ class ObservedBatching(Record):
     tied: int = Field(default=0, description="of apart, ends that came with the one before")
     apart: int = Field(default=0, description="ends next to one of an answer of unlike length")
     tied_by_chance: float = Field(default=0.0, description="how many ties chance would make")
-    at_once: int = Field(default=0, description="of within, ends that came at one instant")
-    within: int = Field(
-        default=0, description="ends less than an iteration apart, of requests that began apart"
-    )
     slowing: float = Field(
         default=0.0, description="standard errors by which others slow a request down; 0 if not"
     )

@@ -62,7 +62,7 @@ def count_starts(requests: Timed) -> Starts:
 def _met(block: Timed) -> Bools:
     """Requests that came while others were there."""
     ended = np.searchsorted(np.sort(block.end), block.arrival, side="right")
-    came = np.searchsorted(np.sort(block.arrival), block.arrival)
+    came = np.searchsorted(np.sort(block.arrival), block.arrival, side="right") - 1  # not itself
     return np.asarray(came > ended)
 
 

@@ -44,7 +44,6 @@ class Timed:
         streamed: Whether the log tells first tokens.
         pace: Seconds a token takes, at the fast end of what the log shows.
         tolerance: Seconds within which two instants are taken for one.
-        resolution: Seconds between two ticks of the log's coarsest clock; 0 where it shows none.
         missing: Share of the log's requests without these times.
     """
 
@@ -56,7 +55,6 @@ class Timed:
     streamed: bool
     pace: float
     tolerance: float
-    resolution: float
     missing: float
 
     def __len__(self) -> int:
@@ -73,7 +71,6 @@ class Timed:
             self.streamed,
             self.pace,
             self.tolerance,
-            self.resolution,
             self.missing,
         )
 
@@ -120,7 +117,6 @@ def timed(traffic: Traffic) -> Timed | Untimed:
         streamed=streamed,
         pace=pace,
         tolerance=tolerance,
-        resolution=resolution,
         missing=1 - kept.height / table.height,
     )
 

@@ -9,7 +9,7 @@ import typer
 
 from slotwise_cli import options
 from slotwise_cli.asking import KEY_VARIABLE, api_key, confirm
-from slotwise_cli.console import Console
+from slotwise_cli.console import Console, choose_language
 from slotwise_workflows.errors import Cancelled, UsageError
 
 if TYPE_CHECKING:
@@ -104,6 +104,7 @@ def probe(
     ] = 1.0,
     yes: options.Yes = False,
     output_dir: options.OutputDir = None,
+    language: options.Language = None,
     seed: options.Seed = 0,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -115,21 +116,26 @@ def probe(
     are sent. The plan is shown, and must be confirmed, before anything is. Ctrl-C ends it; what was
     done until then is judged and written.
     """
+    from slotwise_cli.probe_summary import probe_lines
     from slotwise_workflows.files import prepare_directory
     from slotwise_workflows.probe import (
         Replayed,
         Wanted,
-        explain,
         look_and_measure,
         make_plan,
         plan_text,
         targets,
         write_probe,
     )
+    from slotwise_workflows.report import load_words
 
     console = Console(quiet=quiet)
-    most = {"max_requests": max_requests, "max_tokens": max_tokens_total, "seconds": max_seconds}
-    plan = make_plan(trials=trials, **{name: own for name, own in most.items() if own is not None})
+    plan = make_plan(
+        trials=trials,
+        max_requests=max_requests,
+        max_tokens=max_tokens_total,
+        seconds=max_seconds,
+    )
     first = targets(url, api)[0]
     key = api_key(api_key_env)
     if replay is None and (replay_first, replay_busiest, rate_scale, length_scale) != (
@@ -163,7 +169,7 @@ def probe(
     if json:
         console.json(result)
     else:
-        for line in explain(result):
+        for line in probe_lines(result, load_words(choose_language(language, None))):
             console.out(line)
     if directory is not None:
         for path in write_probe(result, directory):

@@ -10,13 +10,16 @@ import pytest
 
 from slotwise_workflows.errors import EndpointError, UsageError
 from slotwise_workflows.probe import make_plan, probe, write_probe
-from slotwise_workflows.probe.words import explain
 
 Serve = Callable[..., Any]
 PLAN = make_plan(trials=1, long_s=0.8, seconds=60)
 QUICK = make_plan(trials=1, max_tokens=3 * 32 + 104, long_s=0.1, seconds=60)
 # Milliseconds a step where what is asked for and kept matters, and not when it came.
 FAST = 2.0
+
+
+def told(found: ProbeResult) -> str:
+    return probe_reading.verdict(figures_of(found), load_words("en"))
 
 
 @pytest.mark.parametrize(
@@ -36,20 +39,20 @@ def test_a_known_policy_is_found(
     assert (found.batching, found.release) == (expected, release)
     assert found.slots_at_least <= server.most
     assert found.slots in (None, policy["slots"])
-    assert [row.name for row in found.timeline][0] in {"long", "plug", "burst-1"}
+    assert found.timeline[0].name in {"long", "plug", "burst-1"}
     assert found.requests_sent == len(server.requests) <= PLAN.requests
     assert (found.api, found.model) == ("chat", "test-model")
     asked = [int(str(body["max_tokens"])) for _, _, body in server.requests]
     assert sorted(asked) == sorted(sample.asked_tokens for sample in found.samples)
     assert sum(asked) == found.output_tokens <= PLAN.output_tokens
-    assert explain(found)[0].startswith("It ")
+    assert told(found).startswith("The endpoint http://127.0.0.1:")
 
 
 def test_what_cannot_be_told_is_not_guessed(serve: Serve) -> None:
     found = probe(serve(batching="static", replicas=2).url, PLAN)
     assert (found.batching, found.confidence) == ("undetermined", "low")
     assert found.reason.code == "replicas"
-    assert "How it batches cannot be told" in explain(found)[0]
+    assert told(found).endswith("batches could not be told from outside.")
 
 
 @pytest.mark.parametrize(
@@ -142,7 +145,7 @@ def test_no_answer_prompt_or_key_is_kept(serve: Serve, tmp_path: Any) -> None:
     files = write_probe(found, tmp_path)
     assert [file.name for file in files] == ["probe.jsonl", "probe.json"]
     everything = b"".join(file.read_bytes() for file in tmp_path.iterdir()).decode()
-    everything += repr(found) + "\n".join(explain(found))
+    everything += repr(found) + told(found)
     for _, headers, body in server.requests:
         assert headers["authorization"] == "Bearer sk-very-secret-quux"
         assert body["messages"][0]["content"] not in everything

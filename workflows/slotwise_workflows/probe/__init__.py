@@ -1,13 +1,12 @@
 """Looks at a live endpoint from outside: does it batch, how, and what does an iteration cost?"""
 
-from slotwise_workflows.probe.figures import read_probe, with_probe
+from slotwise_workflows.probe.figures import figures_of, read_probe, with_probe
 from slotwise_workflows.probe.files import write_probe
 from slotwise_workflows.probe.model import Plan, ProbeResult, Sample
 from slotwise_workflows.probe.plan import make_plan, plan_text
 from slotwise_workflows.probe.run import probe
 from slotwise_workflows.probe.session import Replayed, Wanted, look_and_measure
 from slotwise_workflows.probe.wire.target import targets
-from slotwise_workflows.probe.words import explain
 
 __all__ = [
     "Plan",
@@ -15,7 +14,7 @@ __all__ = [
     "Replayed",
     "Sample",
     "Wanted",
-    "explain",
+    "figures_of",
     "look_and_measure",
     "make_plan",
     "plan_text",

@@ -32,15 +32,16 @@ def with_probe(given: Given, result: ProbeResult) -> Given:
     told = given.cost is not None or given.ms_per_token is not None
     return replace(
         given,
-        probe=probe_figures(result, cost),
+        probe=figures_of(result),
         cost=given.cost if told else cost,
         release=given.release or result.release,
         max_delay_ms=result.delay_ms if given.max_delay_ms is None else given.max_delay_ms,
     )
 
 
-def probe_figures(result: ProbeResult, cost: StatedCost | None) -> ProbeFigures:
+def figures_of(result: ProbeResult) -> ProbeFigures:
     """What a report shows of a probe."""
+    cost = _cost(result)
     return ProbeFigures(
         url=result.url,
         kind=result.endpoint.kind,

@@ -36,10 +36,10 @@ _TIME_SHARE = 0.33
 def make_plan(
     *,
     trials: int = 2,
-    max_requests: int = MOST_REQUESTS,
-    max_tokens: int = MOST_TOKENS,
+    max_requests: int | None = None,
+    max_tokens: int | None = None,
     long_s: float = LONG_S,
-    seconds: float = MOST_SECONDS,
+    seconds: float | None = None,
 ) -> Plan:
     """The most that a probe will send.
 
@@ -47,10 +47,10 @@ def make_plan(
 
     Args:
         trials: Repetitions of the group test wanted; fewer if the requests do not allow them.
-        max_requests: Requests at most, all stages together.
-        max_tokens: Output tokens asked for at most, all requests together.
+        max_requests: Requests at most, all stages together; `MOST_REQUESTS` if left out.
+        max_tokens: Output tokens asked for at most, all requests together; likewise.
         long_s: How long the long request should last; longer tells more, and costs more.
-        seconds: After which the probe gives up.
+        seconds: After which the probe gives up; likewise.
 
     Returns:
         The plan.
@@ -58,6 +58,8 @@ def make_plan(
     Raises:
         UsageError: Not even one group test fits.
     """
+    max_requests = MOST_REQUESTS if max_requests is None else max_requests
+    max_tokens = MOST_TOKENS if max_tokens is None else max_tokens
     per_trial = SHORTS + 1
     possible = min(trials, (max_requests - BASELINE_TRIES) // per_trial)
     if possible < 1:
@@ -79,7 +81,7 @@ def make_plan(
         requests=max_requests,
         output_tokens=max_tokens,
         long_s=long_s,
-        seconds=seconds,
+        seconds=MOST_SECONDS if seconds is None else seconds,
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from slotwise_workflows.report import probe_chart
+from slotwise_workflows.report import probe_chart, probe_reading
 from slotwise_workflows.report.document import (
     Block,
     Bullets,
@@ -19,7 +19,7 @@ from slotwise_workflows.report.document import (
     Table,
 )
 from slotwise_workflows.report.sections.drawn import figure, table
-from slotwise_workflows.report.words import Words, clean
+from slotwise_workflows.report.words import Words
 from slotwise_workflows.result import Prediction, ProbeFigures, Result, TimelineRow
 
 
@@ -30,33 +30,14 @@ def endpoint(result: Result, words: Words) -> Section | None:
         return None
     tag = words("label.measured")
     blocks: list[Block] = [
-        Paragraph(words(f"probe.said_{probe.batching}", url=clean(probe.url)), "measured", tag),
-        Paragraph(words.sentence("probe_reason", probe.reason.code, probe.reason.numbers)),
+        Paragraph(probe_reading.verdict(probe, words), "measured", tag),
+        Paragraph(probe_reading.because(probe.reason, words)),
     ]
     drawn = _timeline(probe, words)
     blocks += [] if drawn is None else [drawn]
-    remarks = tuple(Item(text) for text in _remarks(probe, words))
-    blocks += [Bullets(remarks)] if remarks else []
+    blocks.append(Bullets(tuple(Item(text) for text in probe_reading.findings(probe, words))))
     blocks += [] if probe.prediction is None else [_prediction(probe.prediction, words)]
     return Section("endpoint", words("probe.title"), tuple(blocks))
-
-
-def _remarks(probe: ProbeFigures, words: Words) -> list[str]:
-    slots = "slots" if probe.slots is not None else "slots_at_least"
-    told = [
-        words("probe.confidence", confidence=words(f"confidence.{probe.confidence}")),
-        *(
-            [words(f"probe.{slots}", slots=probe.slots or probe.slots_at_least)]
-            if probe.batching != "undetermined"
-            else []
-        ),
-        *([words(f"probe.release_{probe.release}")] if probe.release else []),
-        *(words.sentence("probe_reason", own.code, own.numbers) for own in probe.remarks),
-        words("probe.sent", requests=probe.requests_sent, tokens=probe.output_tokens),
-    ]
-    if probe.cost is not None:
-        told.append(words("probe.cost", quality=clean(probe.cost.quality, 300)))
-    return told
 
 
 def _timeline(probe: ProbeFigures, words: Words) -> Figure | None:

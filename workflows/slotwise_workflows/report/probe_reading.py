@@ -1,0 +1,44 @@
+"""What a probe found, in sentences; the console and the report say the same ones."""
+
+from __future__ import annotations
+
+from slotwise_workflows.report.words import Words, clean
+from slotwise_workflows.result import ProbeFigures, Reason
+
+
+def verdict(probe: ProbeFigures, words: Words) -> str:
+    """How the endpoint batches."""
+    return words(f"probe.said_{probe.batching}", url=clean(probe.url, 200))
+
+
+def because(reason: Reason, words: Words) -> str:
+    """What was seen, or what keeps it from being told."""
+    return words.sentence("probe_reason", reason.code, reason.numbers)
+
+
+def findings(probe: ProbeFigures, words: Words) -> list[str]:
+    """What else was found, and how far it can be relied on; a sentence each."""
+    told = [words("probe.confidence", confidence=words(f"confidence.{probe.confidence}"))]
+    if probe.batching not in {"undetermined", "serial"}:
+        slots = "slots" if probe.slots is not None else "slots_at_least"
+        told.append(words(f"probe.{slots}", slots=probe.slots or probe.slots_at_least))
+    if probe.batching == "continuous":
+        told.append(words("probe.fleet"))
+    if probe.release is not None:
+        told.append(words(f"probe.release_{probe.release}"))
+    told += _gathering(probe, words)
+    told += [because(own, words) for own in probe.remarks]
+    if probe.cost is not None:
+        told.append(words("probe.cost", quality=clean(probe.cost.quality, 300)))
+    told.append(words("probe.sent", requests=probe.requests_sent, tokens=probe.output_tokens))
+    return told
+
+
+def _gathering(probe: ProbeFigures, words: Words) -> list[str]:
+    if probe.gather_s is None:
+        return []
+    low, high = probe.gather_s
+    if probe.batching == "dynamic":
+        key = "probe.gather" if high is not None else "probe.gather_at_least"
+        return [words(key, low=low, high=high)]
+    return [] if high is None else [words("probe.no_gather", high=high)]

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from slotwise_workflows.errors import EndpointError, UsageError
-from slotwise_workflows.probe import make_plan, probe, write_probe
+from slotwise_workflows.probe import ProbeResult, figures_of, make_plan, probe, write_probe
+from slotwise_workflows.report import load_words, probe_reading
 
 Serve = Callable[..., Any]
 PLAN = make_plan(trials=1, long_s=0.8, seconds=60)

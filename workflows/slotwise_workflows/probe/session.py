@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from slotwise_workflows.traffic import Traffic
 
 LOOKING = Budget(requests=128, output_tokens=32_768, seconds=300.0)
-"""What finding out how it batches may take; the rest of a plan is for the stages after it."""
+MEASURING = Budget(requests=160, output_tokens=16_384, seconds=120.0)
+"""What finding out how it batches may take, and what an iteration costs; a replay has the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +160,14 @@ def _left(plan: Plan, spent: Budget) -> Budget:
     )
 
 
+def _smaller(one: Budget, other: Budget) -> Budget:
+    return Budget(
+        requests=min(one.requests, other.requests),
+        output_tokens=min(one.output_tokens, other.output_tokens),
+        seconds=min(one.seconds, other.seconds),
+    )
+
+
 async def _kept_on_ctrl_c(work: Awaitable[None], further: _Further) -> None:
     try:
         await work
@@ -219,6 +228,7 @@ def _cost_plan(
     if result.batching == "undetermined":
         further.remarks.append(Reason(code="cost_needs_batching"))
         return None
+    budget = _smaller(budget, MEASURING)
     lengths = None
     prompts: dict[str, np.ndarray] = {}
     if wanted.like is not None:

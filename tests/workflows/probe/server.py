@@ -82,6 +82,7 @@ class Faults:
     moved: dict[str, str] = field(default_factory=dict)  # where a path leads to
     known: frozenset[str] | None = None  # refuses a body with any other field, by name
     mute: bool = False  # refuses without a name
+    one_by_one: bool = False  # names the first such field only
     refusal: int = 400
     encoding: str = ""  # gzip: compresses, whatever was asked for
     per_chunk: int = 1  # tokens in a chunk
@@ -254,6 +255,7 @@ class Server:
             name for name in unknown if name.partition(".")[0] not in unknown or name in body
         ]
         if unknown:
+            unknown = unknown[:1] if faults.one_by_one else unknown
             named = "no" if faults.mute else f"Unrecognized: {', '.join(unknown)}"
             return await self.whole(writer, faults.refusal, {"error": {"message": named}})
         if faults.body is not None:

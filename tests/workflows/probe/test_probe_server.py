@@ -158,4 +158,7 @@ def test_no_answer_prompt_or_key_is_kept(serve: Serve, tmp_path: Any) -> None:
         "long",
         *(f"short-{index}" for index in range(1, 7)),
     ]
-    assert json.loads(files[1].read_text("utf-8"))["schema"] == "slotwise/probe/v1"
+    kept = json.loads(files[1].read_text("utf-8"))
+    assert kept["schema"] == "slotwise/probe/v1"
+    assert kept["endpoint"] == found.endpoint.model_dump()
+    assert (kept["endpoint"]["kind"], kept["endpoint"]["usage"]) == ("unknown", True)

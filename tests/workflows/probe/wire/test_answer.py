@@ -97,6 +97,12 @@ def test_the_tokens_of_the_first_chunk_where_told(follow: Follow) -> None:
     assert tpot_s(sample) == pytest.approx(3.0 / 6)
 
 
+def test_a_first_chunk_of_no_tokens_is_not_believed(follow: Follow) -> None:
+    first = token(usage={"completion_tokens": 0})
+    sample = follow([(1.0, first), (1.0, token() + END + usage(2) + DONE)])
+    assert (sample.first_chunk_tokens, sample.output_tokens) == (None, 2)
+
+
 @pytest.mark.parametrize(
     ("content", "tokens"),
     [
@@ -205,6 +211,12 @@ def test_a_stream_that_fails_after_http_200_is_a_failure(
     ):
         sample = follow(pieces)
         assert (sample.fault, sample.status, sample.answered) == (fault, 200, False)
+
+
+def test_nothing_is_awaited_after_an_error(follow: Follow) -> None:
+    pieces = [(1.0, token() + event({"error": "m"})), (50.0, b": ping\n\n"), (50.0, token())]
+    sample = follow(pieces)
+    assert (sample.fault, sample.end_ns) == ("error_event", 1_000_000_000)
 
 
 STREAM = b": ping\r\n\r\n" + token("\u65e5\u2028") + token() + END + usage(2) + DONE

@@ -134,6 +134,16 @@ def test_a_refusal_that_names_a_field_costs_that_field(
     assert after.dropped == tuple(name.replace("a.b", full) for name in dropped)
 
 
+def test_on_the_last_try_all_that_is_optional_goes() -> None:
+    before = Dialect("vllm", "max_tokens", ("ignore_eos", "stream_options"))
+    kept = before.after_refusal("ignore_eos", "chat")
+    assert kept is not None
+    assert kept.optional == ("stream_options",)
+    gone = before.after_refusal("ignore_eos", "chat", last=True)
+    assert gone is not None
+    assert gone.optional == ()
+
+
 def test_both_limits_are_tried_once_each() -> None:
     first = Dialect("openai", "max_completion_tokens", ())
     second = first.after_refusal("max_completion_tokens", "chat")

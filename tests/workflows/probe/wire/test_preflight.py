@@ -231,6 +231,19 @@ def test_what_is_refused_is_dropped_told_and_not_sent_again(
     assert found.endpoint.forced_by == (["ignore_eos"] if "ignore_eos" in last else [])
 
 
+def test_one_refusal_after_the_other_is_cut_short(serve: Serve, fly: Fly) -> None:
+    """With one more request to go, all that may be refused is left out."""
+    faults = {"owned_by": "vllm", "known": frozenset(CHAT | {"prompt"}), "one_by_one": True}
+    server = serve(**FAST, faults={**faults, "chat": False})
+    found = fly(server.url)
+    assert [path.rpartition("/v1/")[2] for path, _, _ in server.requests] == [
+        "chat/completions", "completions", "completions",
+    ]  # fmt: skip
+    assert found.endpoint.dropped_fields == [
+        "ignore_eos", "stream_options", "stream_options.continuous_usage_stats",
+    ]  # fmt: skip
+
+
 def test_no_more_than_three_requests_however_strict(serve: Serve, fly: Fly) -> None:
     server = serve(faults={"owned_by": "vllm", "known": frozenset({"model"}), "chat": False})
     with pytest.raises(EndpointError, match="rejects the request: HTTP 400"):
@@ -271,6 +284,18 @@ def test_several_models(serve: Serve, fly: Fly, model: str | None) -> None:
     else:
         found = fly(server.url, model=model)
         assert (found.endpoint.model, found.endpoint.kind) == ("b", "vllm")
+
+
+@pytest.mark.parametrize(("model", "sent"), [(None, 0), ("m", 1)])
+def test_a_wrong_key_is_told_by_the_list_of_models(
+    serve: Serve, fly: Fly, model: str | None, sent: int
+) -> None:
+    """Unless a model is chosen: some keys may ask a model and not list any."""
+    server = serve(faults={"key": "right"})
+    with pytest.raises(EndpointError, match="wants an API key"):
+        fly(server.url, model=model, key="wrong")
+    asked = [target for target in server.targets if "completions" in target]
+    assert len(asked) == sent
 
 
 def test_a_list_that_is_not_for_this_key_is_no_need_when_a_model_is_chosen(

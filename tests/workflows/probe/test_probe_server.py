@@ -36,7 +36,7 @@ def test_a_known_policy_is_found(
     assert (found.batching, found.release) == (expected, release)
     assert found.slots_at_least <= server.most
     assert found.slots in (None, policy["slots"])
-    assert [row.name for row in found.timeline][0] in {"long", "plug", "burst-1"}
+    assert next(row.name for row in found.timeline) in {"long", "plug", "burst-1"}
     assert found.requests_sent == len(server.requests) <= PLAN.requests
     assert (found.api, found.model) == ("chat", "test-model")
     asked = [int(str(body["max_tokens"])) for _, _, body in server.requests]

@@ -25,23 +25,23 @@ REASONS: Mapping[str, str] = {
     "as one had ended",
     "ran_as_a_group": "all {shorts} short requests waited for the long one to end, and then ran "
     "together ({overlap:.1f} at once on average)",
-    "ended_as_a_group": "all {shorts} short requests waited for the long one to end, and then ended "
-    "as {together} at once do",
+    "ended_as_a_group": "all {shorts} short requests waited for the long one to end, and then "
+    "ended as {together} at once do",
     "began_together": "of {requests} requests, none began while an earlier batch ran, and some "
     "began together",
     "began_with_later_ones": "of {requests} requests to an idle server, the first began together "
     "with ones that were sent after it",
     "ran_by_turn": "all {shorts} short requests waited for the long one to end, and then ran one "
     "after the other; a limit of one request in front of a batching server looks the same",
-    "ended_by_turn": "all {shorts} short requests waited for the long one to end, and then ended as "
-    "one after the other does; a limit of one request in front of a batching server looks the same",
+    "ended_by_turn": "all {shorts} short requests waited for the long one to end, and then ended "
+    "as one after the other does; a limit of one request in front of a batching server looks the same",
     "began_by_turn": "of {requests} requests, each began when the one before it had ended",
     "nobody_waited": "all {requests} requests began at once",
     "some_joined": "{joined} of {shorts} short requests began at once, and each other one as soon "
     "as one had ended, as with {together} slots; but no refill test could confirm it: allow more "
     "--max-requests or --max-tokens-total",
-    "replicas": "requests had to wait although up to {together} ran at once at other times: several "
-    "servers behind one address, each with its own queue, or other people's requests",
+    "replicas": "requests had to wait although up to {together} ran at once at other times: "
+    "several servers behind one address, each with its own queue, or other people's requests",
     "joined_late": "all {shorts} short requests began long before the long one's end, but later "
     "than one that joins a running batch does: something in between releases tokens at its own "
     "pace, or other people's requests",

@@ -40,9 +40,7 @@ class Ends:
     @property
     def clear(self) -> bool:
         """Whether it fits, and nothing else does."""
-        return self.residual <= FITS_TO and self.others >= max(
-            WORSE_FROM * self.residual, FITS_TO
-        )
+        return self.residual <= FITS_TO and self.others >= max(WORSE_FROM * self.residual, FITS_TO)
 
 
 def explain_ends(after_s: Sequence[float], tokens: Sequence[int]) -> Ends:

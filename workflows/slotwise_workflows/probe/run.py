@@ -174,7 +174,8 @@ def _result(
     ready: Preflight, plan: Plan, found: Found, sent: _Sent, stopped: Stopped | None
 ) -> ProbeResult:
     baseline, alone = found.baseline, found.summary
-    end = conclude(found.trials, baseline, alone, paced=paced(alone, baseline))
+    trials = found.judged
+    end = conclude(trials, baseline, alone, paced=paced(alone, baseline))
     remarks = list(end.remarks)
     if speculative(sent.samples, baseline):
         remarks.append(Reason(code="several_tokens_a_chunk"))
@@ -198,8 +199,8 @@ def _result(
         sizes=size_trial(plan, baseline) if found.sizes is None else found.sizes,
         baseline=baseline,
         alone=alone,
-        trials=found.trials,
-        timeline=timeline(found.samples.get(telling(found.trials, end), [])),
+        trials=trials,
+        timeline=timeline(found.samples.get(telling(trials, end), [])),
         requests_sent=sent.requests,
         output_tokens=sum(sample.output_tokens or 0 for sample in samples),
         samples=samples,

@@ -67,7 +67,7 @@ def surely_wrong(found: Conclusion, policy: dict[str, Any]) -> list[str]:
     """What is claimed, and is not so."""
     if found.batching == "undetermined" or found.confidence == "low":
         return []
-    wrong = []
+    wrong: list[str] = []
     if found.batching != truth(policy):
         wrong.append(found.batching)
     if found.slots not in (None, policy["slots"]) or found.slots_at_least > policy["slots"]:

@@ -284,6 +284,7 @@ async def whole_probe(server: Any, endpoint: Endpoint, plan: Plan) -> tuple[Foun
         pass  # what is done is judged
     front.stop()
     baseline, alone = found.baseline, found.summary
+    found.trials = found.judged
     return found, conclude(found.trials, baseline, alone, paced=paced(alone, baseline))
 
 

@@ -12,8 +12,7 @@ _BUFFERED_FROM = 0.95
 """First token after this share of the answer's time: the tokens were held back to the end."""
 _VARIES_TTFTS = 2.0
 _VARIES_STEPS = 3.0
-_VARIES_PACE = 1.6
-_NOISES = 4.0
+_MATTERS = 0.3
 _COLD = 2
 _CACHED = 0.1
 """Share of the first one's time per token; no server was ever so cold."""
@@ -126,18 +125,23 @@ def refine(samples: Sequence[Sample]) -> Baseline:
 
 
 def summarise(
-    samples: Sequence[Sample], baseline: Baseline, *, openers: Sequence[Sample] = ()
+    samples: Sequence[Sample],
+    baseline: Baseline,
+    *,
+    openers: Sequence[Sample] = (),
+    shortest_s: float = 0.0,
 ) -> Alone:
     """What the requests alone say together, and whether they say the same.
 
     On a quiet endpoint they differ by the noise of the network and of a step. One that takes twice
-    the median and three tokens' time more to its first token has waited for somebody; one whose
-    tokens take 1.6 times the median, and more than the noise explains, had company.
+    the median and three tokens' time more to its first token has waited for somebody, and matters
+    if that is a third of what the shortest request of a trial takes: its place could be mistaken.
 
     Args:
         samples: The requests alone, the baseline among them; failed ones are left out.
         baseline: The first of them.
         openers: The first requests of the trials: alone until their first token.
+        shortest_s: What the shortest request of a trial takes.
 
     Returns:
         Their summary.
@@ -159,11 +163,15 @@ def summarise(
         ]
     middle, middle_pace_s = median(ttfts), median(paces)
     noise_s = middle - min(ttfts)
-    late = max(ttfts) > _VARIES_TTFTS * middle + _VARIES_STEPS * middle_pace_s
-    slow = any(
-        (pace - _VARIES_PACE * middle_pace_s) * sample.asked_tokens > _NOISES * noise_s
-        for sample, pace in zip(warm, paces, strict=True)
-    )
+    excess_s = max(ttfts) - middle
+    expected_s = (_VARIES_TTFTS - 1) * middle + _VARIES_STEPS * middle_pace_s
+    if not baseline.streams:  # whole answers: what they took beyond what their lengths explain
+        over = [
+            (pace - middle_pace_s) * (sample.output_tokens or sample.asked_tokens)
+            for sample, pace in zip(warm, paces, strict=True)
+        ]
+        excess_s = max(over)
+        expected_s = _VARIES_TTFTS * baseline.ttft_s + _VARIES_STEPS * middle_pace_s
     return Alone(
         requests=len(answered),
         ttft_s=middle,
@@ -175,5 +183,5 @@ def summarise(
         step_s=max([middle_pace_s, *median_step(warm)]),
         seconds_per_token_min=min(paces),
         seconds_per_token_max=max(paces),
-        varies=late or slow,
+        varies=excess_s > max(expected_s, _MATTERS * shortest_s),
     )

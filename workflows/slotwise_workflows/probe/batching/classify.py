@@ -35,6 +35,7 @@ PROMPT_BELOW = 0.5
 """A wait shorter than this share of the shortest short request was not a wait for one of them."""
 LEFT_FROM = 0.2
 """Share of the long request that must be left when the last short is sent."""
+JOINING_TTFTS = 1.25
 JOINING_STEPS = 2.0
 """Steps more than alone that a request may take to join: the one under way, and noise."""
 
@@ -332,7 +333,7 @@ def _joined_in_steps(shorts: Sequence[Sample], measures: Measures) -> bool:
     """
     alone = measures.alone
     step_s = max([alone.step_s, *median_step(shorts)])
-    allowed = alone.ttft_s + JOINING_STEPS * step_s + 3 * alone.noise_s
+    allowed = JOINING_TTFTS * alone.ttft_s + JOINING_STEPS * step_s + 3 * alone.noise_s
     return all(_ns(short.first_token_ns) - short.sent_ns <= allowed * 1e9 for short in shorts)
 
 

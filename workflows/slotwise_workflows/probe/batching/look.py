@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from slotwise_workflows.probe.batching.baseline import measure, pace_s, refine, summarise
 from slotwise_workflows.probe.batching.classify import (
@@ -16,7 +17,7 @@ from slotwise_workflows.probe.batching.classify import (
 from slotwise_workflows.probe.batching.group import group_trial
 from slotwise_workflows.probe.batching.refill import QUEUED, refill_trial, size_refill
 from slotwise_workflows.probe.batching.send import Ask
-from slotwise_workflows.probe.batching.slots import LADDER, size_burst, slots_trial
+from slotwise_workflows.probe.batching.slots import LADDER, Burst, size_burst, slots_trial
 from slotwise_workflows.probe.model import Alone, Baseline, Evidence, Plan, Sample, Sizes
 from slotwise_workflows.probe.plan import (
     ALONE_TOKENS,
@@ -28,6 +29,7 @@ from slotwise_workflows.probe.plan import (
 
 OnTrial = Callable[[int, int], None]
 """Told how many group tests are done, of how many."""
+Judge = Callable[[Measures], Evidence]
 
 
 @dataclass
@@ -37,7 +39,8 @@ class Found:
     Attributes:
         first: The first request alone.
         alone: It and the others alone.
-        trials: The evidence of each trial.
+        trials: The evidence of each trial, as far as it was known then.
+        judges: Judges each trial.
         samples: Of each trial, by its number.
         sizes: Of the group tests.
         requests: Sent so far, or meant to be.
@@ -47,6 +50,7 @@ class Found:
     first: Sample
     alone: list[Sample] = field(default_factory=list)
     trials: list[Evidence] = field(default_factory=list)
+    judges: list[Judge] = field(default_factory=list)
     samples: dict[int, list[Sample]] = field(default_factory=dict)
     sizes: Sizes | None = None
     requests: int = BASELINE_TRIES
@@ -62,7 +66,14 @@ class Found:
         """Of the requests alone, and of those that opened a trial."""
         # Of the slots test the second request may overtake the first, and make it wait.
         openers = [trial[0] for trial in self.samples.values() if trial[0].stage != "slots"]
-        return summarise([self.first, *self.alone], self.baseline, openers=openers)
+        baseline = self.baseline
+        shortest = min(self.sizes.shorts) if self.sizes is not None else 0
+        return summarise(
+            [self.first, *self.alone],
+            baseline,
+            openers=openers,
+            shortest_s=shortest * baseline.seconds_per_token,
+        )
 
     @property
     def measures(self) -> Measures:
@@ -70,6 +81,12 @@ class Found:
         releases = {t.release for t in self.trials if t.release is not None}
         release = next(iter(releases)) if len(releases) == 1 else None
         return Measures(self.baseline, self.summary, release)
+
+    @property
+    def judged(self) -> list[Evidence]:
+        """All trials, held against all requests alone: the more there are, the better known."""
+        measures = self.measures
+        return [judge(measures) for judge in self.judges]
 
 
 async def look(
@@ -156,9 +173,9 @@ class _Tests:
     async def _group(self) -> bool:
         trial = self._next()
         self._spend(1 + len(self.sizes.shorts), self.sizes.total)
-        samples = await group_trial(self.ask, self.sizes, self.found.baseline, trial=trial)
-        measures = self.found.measures
-        return self._keep(samples, judge_group(samples, measures, self.sizes, trial=trial))
+        sizes = self.sizes
+        samples = await group_trial(self.ask, sizes, self.found.baseline, trial=trial)
+        return self._keep(samples, lambda held: judge_group(samples, held, sizes, trial=trial))
 
     async def _slots(self, *, first: bool, left: int) -> bool:
         """Rungs until somebody waits; in later rounds, the last rung of the first one again."""
@@ -170,8 +187,7 @@ class _Tests:
             trial = self._next()
             self._spend(requests, burst.total)
             samples = await slots_trial(self.ask, burst, trial=trial)
-            measures = self.found.measures
-            if not self._keep(samples, judge_slots(samples, measures, burst, trial=trial)):
+            if not self._keep(samples, partial(_slots_of, samples, burst, trial)):
                 return False
             last = self.found.trials[-1]
             if last.slots is not None or last.reason.code not in _MORE:
@@ -202,19 +218,19 @@ class _Tests:
         trial = self._next()
         self._spend(sizes.requests, sizes.total)
         samples = await refill_trial(self.ask, sizes, trial=trial)
-        measures = self.found.measures
-        return self._keep(samples, judge_refill(samples, measures, sizes, trial=trial))
+        return self._keep(samples, lambda held: judge_refill(samples, held, sizes, trial=trial))
 
     def _next(self) -> int:
         return len(self.found.trials) + 1
 
-    def _keep(self, samples: list[Sample], evidence: Evidence) -> bool:
+    def _keep(self, samples: list[Sample], judge: Judge) -> bool:
         """Adds a trial, unless the deadline cut it short."""
         if asyncio.get_running_loop().time() >= self.deadline:
             self.late = True
             return False
-        self.found.samples[evidence.trial] = samples
-        self.found.trials.append(evidence)
+        self.found.judges.append(judge)
+        self.found.samples[self._next()] = samples
+        self.found.trials.append(judge(self.found.measures))
         return True
 
     def _spend(self, requests: int, tokens: int) -> None:
@@ -231,6 +247,10 @@ class _Tests:
         requests += self.found.requests + groups * (1 + len(self.sizes.shorts))
         tokens += self.found.tokens + groups * self.sizes.total
         return requests <= self.plan.requests and tokens <= self.plan.output_tokens
+
+
+def _slots_of(samples: list[Sample], burst: Burst, trial: int, held: Measures) -> Evidence:
+    return judge_slots(samples, held, burst, trial=trial)
 
 
 _FEWEST = 2

@@ -19,8 +19,8 @@ from slotwise_workflows.probe.model import Alone, Sample
 QUEUED = 2
 """One that queues may find, by chance, the server of the shorter one among several; two do not."""
 _SPACING_S = 0.004
-_SHORTEST_S = 0.3
-_TTFTS = 4.0
+_SHORTEST_S = 0.25
+_TTFTS = 3.5
 _SMALLEST = 24
 _LONG = 4
 

@@ -14,8 +14,8 @@ _SPACING_S = 0.002
 _FIRST_OFFSET_S = 0.005
 _OFFSETS = 6
 _LAST_OFFSET_TTFTS = 1.5
-_SHORTEST_S = 0.3
-_TTFTS = 4.0
+_SHORTEST_S = 0.25
+_TTFTS = 3.5
 SMALLEST = 16
 """Tokens below which lengths differ too little."""
 

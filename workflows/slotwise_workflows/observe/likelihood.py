@@ -19,7 +19,7 @@ MOSTLY, ALWAYS, HELD = (2.0, 1.0), (9.0, 1.0), (49.0, 1.0)
 # That none of these explains a log is so likely beforehand, beside each of them: stamps worse than
 # allowed for, or a cache that answers beside the server, show both what is forbidden to servers
 # that let requests in, and what is forbidden to others.
-UNEXPLAINED = 0.02
+UNEXPLAINED = 0.005
 # Neighbours in a log are not independent: however long it is, it counts as so many.
 COUNTED = 200
 # By chance, but chance is not known exactly: as after so many seen.

@@ -150,9 +150,9 @@ def _full_or_short(block: Timed) -> tuple[int, int, int, int]:
     """Short batches of all, and full ones of those that waited on an idle server.
 
     A batch is what begins within the tolerance of its first. The first and the last of a block are
-    not counted.
+    not counted, nor any where answers are so short that batches run into one another.
     """
-    if not block.streamed:
+    if not block.streamed or np.median(block.end - block.latest) < 10 * block.tolerance:
         return 0, 0, 0, 0
     opener = _openers(block.latest, block.tolerance)
     sizes = np.diff(np.append(opener, len(block)))

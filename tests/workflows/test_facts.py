@@ -253,3 +253,35 @@ def test_most_of_the_traffic_decides_who_runs_it() -> None:
     facts = gather(replace(log, table=named), Given())
     assert facts.batches_already.value
     assert facts.serving.value == "self_hosted"
+
+
+@pytest.mark.parametrize(
+    ("policy", "batches"),
+    [(Continuous(), True), (Dynamic(0.0, release="own"), False), (Static(), False)],
+)
+@pytest.mark.parametrize("load", [0.3, 1.0])
+def test_the_logs_own_times_tell_whether_it_batches_continuously(
+    policy: Policy, batches: bool, load: float
+) -> None:
+    facts = gather(served(policy, load=load, first_tokens=True), Given(replicas=1))
+    assert facts.batches_already.value == batches
+    assert (facts.batches_already.source, facts.batches_already.basis) == (
+        "estimated",
+        "log_timings",
+    )
+    assert facts.observed is not None
+    assert (facts.observed.kind == "continuous") == batches
+
+
+def test_an_engines_signature_tells_before_the_times_do() -> None:
+    log = replace(served(Static(), load=1.0, first_tokens=True), engine="batches")
+    facts = gather(log, Given(replicas=1))
+    assert (facts.batches_already.value, facts.batches_already.basis) == (True, "engine_signature")
+
+
+def test_an_api_that_batches_is_not_taken_for_a_server_of_ones_own() -> None:
+    log = served(Continuous(), load=1.0, first_tokens=True)
+    named = log.table.with_columns(pl.lit("gpt-4o").alias("gen_ai.response.model"))
+    facts = gather(replace(log, table=named), Given(replicas=1))
+    assert facts.batches_already.value
+    assert facts.serving.value == "managed_api"

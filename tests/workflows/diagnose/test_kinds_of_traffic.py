@@ -97,6 +97,38 @@ def test_an_engine_that_batches_is_never_told_to_adopt(
     assert deciding(ask(log)) == ("already", "batches_continuously")
 
 
+@pytest.mark.parametrize("replicas", [1, None])
+def test_a_log_whose_times_show_refilling_is_never_told_to_adopt(
+    make: Make, ask: Ask, rng: Rng, replicas: int | None
+) -> None:
+    """Sixteen slots and more, so that nobody could run so many servers unknown to the log."""
+    arrival, tokens = poisson(rng, 5, 400), varied(rng, 400)
+    columns = {
+        "e2e_latency": (0.02 * tokens).tolist(),
+        "gen_ai.response.time_to_first_chunk": 0.02,
+    }
+    result = ask(make(arrival, tokens, columns=columns), Given(replicas=replicas))
+    assert deciding(result) == ("already", "batches_continuously")
+    assert [reason.code for reason in result.reasons][-1] == "seen_joining"
+    assert result.batching is not None
+    assert result.batching.kind == "continuous"
+    assert "batching_unknown" not in {limit.code for limit in result.limits}
+    assert result.confidence == "medium"
+
+
+def test_a_few_slots_leave_it_to_the_number_of_servers(make: Make, ask: Ask, rng: Rng) -> None:
+    tokens = varied(rng, 400)
+    arrival = poisson(rng, 1.5 / (0.02 * float(np.mean(tokens))), 400)
+    columns = {
+        "e2e_latency": (0.02 * tokens).tolist(),
+        "gen_ai.response.time_to_first_chunk": 0.02,
+    }
+    log = make(arrival, tokens, columns=columns)
+    [limit] = [own for own in ask(log).limits if own.code == "batching_several"]
+    assert 2 <= int(limit.numbers["servers"] or 0) <= 8
+    assert deciding(ask(log, Given(replicas=1))) == ("already", "batches_continuously")
+
+
 def test_two_constant_models_are_no_variation(make: Make, ask: Ask, rng: Rng) -> None:
     tokens = np.where(np.arange(400) % 2 == 0, 10, 500)
     models = ["small" if t == 10 else "large" for t in tokens]

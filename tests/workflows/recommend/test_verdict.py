@@ -14,6 +14,7 @@ from slotwise_workflows.compare.load import Load
 from slotwise_workflows.compare.sorting import Sorted
 from slotwise_workflows.costs import StatedCost
 from slotwise_workflows.facts import Facts, Known, Range
+from slotwise_workflows.observe import ObservedBatching
 from slotwise_workflows.recommend import codes
 from slotwise_workflows.recommend.advice import _ACTION_NUMBERS, NEXT_ACTIONS
 from slotwise_workflows.recommend.evidence import Evidence
@@ -339,6 +340,44 @@ def test_sorting_says_what_it_gains() -> None:
     advice = recommend(evidence(facts=offline(), if_sorted=known), T)
     told = next(own for own in advice.alternatives if own.code == "sort_by_length")
     assert told.numbers == {"perfect": 1.9, "guessed": 1.4, "off": 1.65, "refilled": 2.1}
+
+
+def observed(kind: Any, **counts: Any) -> ObservedBatching:
+    return ObservedBatching(kind=kind, **({"met": 90, "joined": [0] * 9} | counts))
+
+
+@pytest.mark.parametrize(
+    ("found", "batches", "codes_"),
+    [
+        (observed("continuous", joined=[70, *[3] * 8]), True, ["seen_joining"]),
+        (observed("batch_at_once", held=40), False, ["seen_waiting"]),
+        (
+            observed("static", held=40, tied=30, apart=50, tied_by_chance=4.2),
+            False,
+            ["seen_waiting", "seen_together"],
+        ),
+        (observed("serial", waited=60), False, ["seen_one_by_one"]),
+        (observed("serial", queued=60, paced=58), False, ["seen_one_by_one"]),
+        (observed("undetermined", reason="ambiguous"), False, []),
+        (observed("static", held=40), True, []),  # an engine's signature told otherwise
+    ],
+)
+def test_what_a_logs_times_show_stands_beside_the_verdict(
+    found: ObservedBatching, batches: bool, codes_: list[str]
+) -> None:
+    known = facts(batches_already=Known(batches, "estimated", "log_timings"), observed=found)
+    advice = recommend(evidence(facts=known), T)
+    shown = [reason for reason in advice.reasons if reason.code.startswith("seen_")]
+    assert [reason.code for reason in shown] == codes_
+    for reason in shown:
+        assert set(reason.numbers) == set(codes.REASONS[reason.code])
+
+
+def test_servers_that_would_explain_a_log_as_well_are_counted() -> None:
+    found = observed("undetermined", reason="several_servers", joined=[70, 40, 12, *[1] * 6])
+    advice = recommend(evidence(facts=facts(observed=found)), T)
+    [limit] = [limit for limit in advice.limits if limit.code.startswith("batching_")]
+    assert (limit.code, limit.numbers) == ("batching_several", {"servers": 4})
 
 
 @st.composite

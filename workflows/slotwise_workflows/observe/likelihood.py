@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from itertools import pairwise
 
 import numpy as np
 from scipy.special import betaln, gammaln
@@ -14,7 +13,7 @@ from slotwise_workflows.observe.starts import MOST_SERVERS, Starts
 
 # Shares, as beta distributions: of what is forbidden and yet seen, since stamps and rows are never
 # all right (mean 2 %); of what happens nearly always; of what mostly happens; of anything.
-FORBIDDEN, SELDOM, ANY = (1.0, 49.0), (1.0, 4.0), (1.0, 1.0)
+FORBIDDEN, RARELY, SELDOM, ANY = (1.0, 49.0), (1.0, 9.0), (1.0, 4.0), (1.0, 1.0)
 MOSTLY, ALWAYS, HELD = (2.0, 1.0), (9.0, 1.0), (49.0, 1.0)
 # That none of these explains a log is so likely beforehand, beside each of them: stamps worse than
 # allowed for, or a cache that answers beside the server, show both what is forbidden to servers
@@ -63,7 +62,7 @@ def likelihoods(
         "static": batches + together + answered + full,
         "dynamic": batches + together + answered + any_size,
         "continuous": joins + held["none"] + together + untied + any_size + _of_slowing(slowing),
-        "unexplained": odd + answered + any_size,
+        "unexplained": odd + untied + any_size,
         "several": -math.inf,
     }
     if replicas is None:
@@ -78,10 +77,10 @@ def _held(starts: Starts) -> Mapping[str, float]:
     """Log likelihood of the starts that waited for all that ran, of those that did or joined.
 
     A server that lets nobody in holds all, but for joins that are counted against it elsewhere; one
-    that lets requests in holds none; several servers some, or none where each takes one request.
+    that lets requests in hardly any; several servers some, or none where each takes one request.
     """
     tried = starts.joined[0] + starts.held
-    every, none, any_share = (_of(starts.held, tried, share) for share in (HELD, FORBIDDEN, ANY))
+    every, none, any_share = (_of(starts.held, tried, share) for share in (HELD, RARELY, ANY))
     return {
         "all": _either(every, any_share),
         "none": none,
@@ -93,11 +92,10 @@ def _held(starts: Starts) -> Mapping[str, float]:
 def _servers(starts: Starts, prior: Mapping[int, float]) -> float:
     """Log likelihood of the joins, if so many batches run at once at most, over a prior.
 
-    Of the starts past which r - 1 batches ran on, any share has one more, but where r is the most.
+    Where r is the most, starts past which r or more ran on are forbidden, else any share is.
     """
-    trials = (starts.met, *starts.joined)
-    passed = [_perhaps(seen, of) for of, seen in pairwise(trials)]
-    stopped = [_of(seen, of, FORBIDDEN) for of, seen in pairwise(trials)]
+    passed = [_perhaps(seen, starts.met) for seen in starts.joined]
+    stopped = [_of(seen, starts.met, FORBIDDEN) for seen in starts.joined]
     stopped[MOST_SERVERS:] = passed[MOST_SERVERS:]  # that many or more
     total = sum(prior.values())
     logs = [

@@ -22,7 +22,8 @@ class Starts:
         met: Requests that came while others were there.
         joined: Of `met`, those that began while at least 1, 2, ... batches, which had begun before,
             ran on past them; ``MOST_SERVERS + 1`` counts.
-        held: Those that waited for all that ran, though there was room.
+        held: Those that waited for all that ran, though there was room; those that then started
+            together count as one.
         beside: Of `waited`, those that ran beside the one before.
         waited: Requests that were waiting when the one before them started; 0 without first tokens.
         short: Of `batches`, those that started with well fewer than most had.
@@ -52,7 +53,7 @@ def count_starts(requests: Timed) -> Starts:
         batches = _batches(joins, block)[warm:]
         joined += [int((batches >= least).sum()) for least in range(1, MOST_SERVERS + 2)]
         waits = _held if block.streamed else _held_by_ends
-        held += int(waits(block, np.asarray(joins.any(axis=0)))[warm:].sum())
+        held += _occasions(block, waits(block, np.asarray(joins.any(axis=0))), warm)
         met += int((_met(block) | joins.any(axis=0))[warm:].sum())
         pairs += _beside(block)
         sizes += _full_or_short(block)
@@ -107,7 +108,8 @@ def _held(block: Timed, joined: Bools) -> Bools:
     first_done = np.where(ran, done, np.inf).min(axis=0)
     room = np.maximum(next_in_line, first_done)
     room = np.where(running < max(2, _most_at_once(block)), next_in_line, room)
-    return np.asarray(~joined & (running > 0) & (first - room > 3 * tolerance))
+    all_done = np.where(ran, end[:, None], -np.inf).max(axis=0)
+    return np.asarray(~joined & (running > 0) & (all_done - room > 3 * tolerance))
 
 
 def _held_by_ends(block: Timed, joined: Bools) -> Bools:
@@ -120,6 +122,12 @@ def _held_by_ends(block: Timed, joined: Bools) -> Bools:
     needs = 3 * (block.pace * block.tokens + block.tolerance)
     met = alone & (block.latest[:, None] + block.tolerance < arrival) & (left > needs)
     return np.asarray(met.any(axis=0) & ~joined)
+
+
+def _occasions(block: Timed, held: Bools, warm: int) -> int:
+    """How many of those that waited there are, where all that started together count as one."""
+    starts = block.latest[warm:][held[warm:]]
+    return int((np.diff(starts, prepend=-np.inf) > block.tolerance).sum())
 
 
 def _most_at_once(block: Timed) -> int:
@@ -142,9 +150,9 @@ def _full_or_short(block: Timed) -> tuple[int, int, int, int]:
     """Short batches of all, and full ones of those that waited on an idle server.
 
     A batch is what begins within the tolerance of its first. The first and the last of a block are
-    not counted.
+    not counted, nor any where answers are so short that batches run into one another.
     """
-    if not block.streamed:
+    if not block.streamed or np.median(block.end - block.latest) < 10 * block.tolerance:
         return 0, 0, 0, 0
     opener = _openers(block.latest, block.tolerance)
     sizes = np.diff(np.append(opener, len(block)))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slotwise_workflows.errors import UsageError
-from slotwise_workflows.probe.load.cost import CostRun, measure_scale, run_cost
+from slotwise_workflows.probe.load.cost import CostRun, measure_scale, prompt_factor, run_cost
 from slotwise_workflows.probe.load.cost_fit import fit_cost, prefix_cache, server_of
 from slotwise_workflows.probe.load.cost_plan import (
     EQUAL_PAIRS,
@@ -171,7 +171,7 @@ def test_a_server_without_usage_is_told(bench: Any, cost_of: Any) -> None:
     seen, _ = cost_of(bench.costly(20.0), "continuous", 2, words=False)
     assert not seen.scale.measured
     uncounted = [sample.model_copy(update={"output_tokens": None}) for sample in seen.samples]
-    blind = CostRun(uncounted, seen.scale, seen.client, 0)
+    blind = CostRun(uncounted, seen.scale, 1.0, seen.client, 0)
     found = fit_cost(blind, server_of("continuous", 2))
     assert found.cost_unknown is not None
     assert found.cost_unknown.code == "tokens_not_counted"
@@ -179,7 +179,7 @@ def test_a_server_without_usage_is_told(bench: Any, cost_of: Any) -> None:
 
 def test_what_the_requests_do_not_tell_is_told(bench: Any, cost_of: Any) -> None:
     seen, _ = cost_of(bench.costly(20.0, 1.0), "continuous", 2)
-    few = CostRun(seen.samples[:12], seen.scale, seen.client, 0)
+    few = CostRun(seen.samples[:12], seen.scale, 1.0, seen.client, 0)
     found = fit_cost(few, server_of("continuous", 2))
     assert found.cost_unknown is not None
     assert found.cost_unknown.code == "not_identified"
@@ -189,6 +189,24 @@ def test_what_the_requests_do_not_tell_is_told(bench: Any, cost_of: Any) -> None
 def test_a_policy_that_was_not_found_cannot_be_simulated() -> None:
     with pytest.raises(ValueError, match="not known"):
         server_of("undetermined", 4)
+
+
+def test_prompts_that_would_take_all_the_time_are_shortened(bench: Any, cost_of: Any) -> None:
+    """At 5 ms a prompt token: by the factor that leaves prefill a third of the stage's time."""
+    seen, found = cost_of(bench.costly(20.0, 1.0, 5.0), "continuous", 4)
+    plan = plan_of("continuous", 4)
+    factor = plan.seconds / 3 / (plan.prompt_tokens * 0.005)
+    assert factor < 0.5
+    assert seen.prompt_factor == found.prompt_factor == pytest.approx(factor)
+    assert found.calibration is not None
+    prefill = found.calibration.terms["per_prefill_token_ms"]
+    assert prefill.value == pytest.approx(5.0, rel=0.05)
+    longest = max(sample.prompt_tokens or 0 for sample in seen.samples)
+    assert longest == pytest.approx(factor * plan.equal_prompt_tokens, abs=2)
+    quick, _ = cost_of(bench.costly(20.0, 1.0, 0.05), "continuous", 4)
+    assert quick.prompt_factor == 1
+    assert prompt_factor(seen.samples[:1], plan) == 1
+    assert prompt_factor(seen.samples[1::-1], plan) == 1
 
 
 # --- the plan ------------------------------------------------------------------------------------

@@ -108,7 +108,7 @@ def test_the_calibration_of_a_probe_is_that_of_its_file(
     client = client_report(
         delays_ns=[], lags_ns=[], wall_ns=1, busy_ns=0, most_in_flight=0, held_back=0
     )
-    run = CostRun([s for s in probed if s.stage == "cost"], Scale(), client, 0)
+    run = CostRun([s for s in probed if s.stage == "cost"], Scale(), 1.0, client, 0)
     others = [s for s in probed if s.stage != "cost"]
     found = fit_cost(run, server_of("continuous", 4), others=others)
     assert found.calibration == read_calibration(tmp_path / "calibration.json")

@@ -20,6 +20,7 @@ from slotwise_workflows.probe.model import Sample
 T = TypeVar("T")
 
 _MOST_FAILED = 3
+_MOST_PREFILL = 1 / 3  # of the stage's seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +30,14 @@ class CostRun:
     Attributes:
         samples: In the order of the plan, as far as they were sent.
         scale: What a word was found to be in tokens.
+        prompt_factor: What the plan's prompt lengths were multiplied with; see `prompt_factor`.
         client: The worst of all rungs.
         unsent: Requests that were not sent, since too many had failed or time was up.
     """
 
     samples: Sequence[Sample]
     scale: Scale
+    prompt_factor: float
     client: ClientReport
     unsent: int
 
@@ -53,18 +56,19 @@ async def run_cost(client: Client, plan: CostPlan, rng: np.random.Generator) -> 
     client = replace(client, give_up_after=_MOST_FAILED, stop_ns=stop_ns)
     sizing, scale = await measure_scale(client, rng)
     loads = [sizing]
+    factor = prompt_factor(sizing.samples, plan)
     if not loads[0].unsent:
-        pairs = _pairs(scale.words(plan.equal_prompt_tokens), rng)
+        pairs = _pairs(scale.words(round(factor * plan.equal_prompt_tokens)), rng)
         loads.append(await closed_loop(client, [pairs]))
     for trial, rung in enumerate(plan.rungs, start=1):
         if not loads[-1].unsent:
             thoughts = _dealt(rung.think_s, rung.users)
             loads.append(
-                await closed_loop(client, _users(rung, trial, scale, rng), think_s=thoughts)
+                await closed_loop(client, _users(rung, trial, scale, factor, rng), think_s=thoughts)
             )
     samples = [sample for load in loads for sample in load.samples]
     client_report = worst_of([load.client for load in loads])
-    return CostRun(samples, scale, client_report, plan.requests - len(samples))
+    return CostRun(samples, scale, factor, client_report, plan.requests - len(samples))
 
 
 async def measure_scale(client: Client, rng: np.random.Generator) -> tuple[Sent, Scale]:
@@ -79,11 +83,35 @@ async def measure_scale(client: Client, rng: np.random.Generator) -> tuple[Sent,
     return sent, scale_of(sent.samples)
 
 
+def prompt_factor(sizing: Sequence[Sample], plan: CostPlan) -> float:
+    """By how much prompts are shortened, so that prefill takes a third of the time at most.
+
+    What a prompt token takes is the slope between the two sizing prompts. On a CPU it may be as
+    much as an output token, and long prompts would leave no time for anything else.
+
+    Args:
+        sizing: Samples of the two prompts, the shorter first.
+        plan: What is to be sent.
+    """
+    if len(sizing) != 2 or not all(sample.answered for sample in sizing):
+        return 1.0
+    few, many = ((s.prompt_tokens or 0, (s.first_token_ns or 0) - s.sent_ns) for s in sizing)
+    if many[0] <= few[0] or many[1] <= few[1]:
+        return 1.0
+    prefill_s = plan.prompt_tokens * (many[1] - few[1]) / (many[0] - few[0]) / 1e9
+    return min(1.0, _MOST_PREFILL * plan.seconds / prefill_s)
+
+
 def _users(
-    rung: Rung, trial: int, scale: Scale, rng: np.random.Generator
+    rung: Rung, trial: int, scale: Scale, factor: float, rng: np.random.Generator
 ) -> list[Sequence[Planned]]:
     requests = [
-        Planned(f"users-{rung.users}", output, prompt_of(scale.words(prompt), rng), trial)
+        Planned(
+            f"users-{rung.users}",
+            output,
+            prompt_of(scale.words(round(factor * prompt)), rng),
+            trial,
+        )
         for output, prompt in zip(rung.output_tokens, rung.prompt_tokens, strict=True)
     ]
     return _dealt(requests, rung.users)

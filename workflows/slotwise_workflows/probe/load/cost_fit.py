@@ -75,6 +75,7 @@ def fit_cost(
         cost_unknown=unknown,
         prefix_cache=prefix_cache(run.samples),
         prompt_scale_measured=run.scale.measured,
+        prompt_factor=run.prompt_factor,
         client=run.client,
         requests=len(run.samples),
         unsent=run.unsent,

@@ -74,6 +74,9 @@ class CostFinding(Record):
     prompt_scale_measured: bool = Field(
         description="prompt lengths were met by the server's own count, else by assumption"
     )
+    prompt_factor: float = Field(
+        description="prompts were shortened by, so that prefill takes a third of the time at most"
+    )
     client: ClientReport
     requests: int = Field(description="sent")
     unsent: int = Field(description="of the plan, since too many failed or time was up")

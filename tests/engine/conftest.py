@@ -39,7 +39,7 @@ class Counts:
             token.
         prompt_tokens: Of all prompts.
         output_tokens: Of all answers.
-        busy: Slots that generated in a step, on average.
+        busy: Slots with a request in a step, generating or waiting, on average.
     """
 
     steps: int

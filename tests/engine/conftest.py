@@ -92,7 +92,8 @@ def serve(model: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
 
 @contextmanager
 def _running(model: Path, slots: int, *, cont_batching: bool) -> Iterator[Llama]:
-    command = [sys.executable, HERE / "llama_server.py", model, "--slots", str(slots)]
+    program = str(HERE / "llama_server.py")
+    command = [sys.executable, program, str(model), "--slots", str(slots)]
     if not cont_batching:
         command.append("--no-cont-batching")
     log = model.with_name(f"server-{slots}-{cont_batching}.log")

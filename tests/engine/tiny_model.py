@@ -79,14 +79,18 @@ def tensors(shape: Shape, tokens: int, rng: np.random.Generator) -> Iterator[tup
 
 
 def write(path: Path, shape: Shape, rng: np.random.Generator) -> None:
-    """Writes the model in 16 bits."""
+    """Writes the model, its matrices in 8 bits."""
     tokens, merges = vocabulary()
     writer = gguf.GGUFWriter(path, "llama")
     _write_header(writer, shape)
     _write_tokenizer(writer, tokens, merges)
     for name, values in tensors(shape, len(tokens), rng):
-        stored = values if values.ndim == 1 else values.astype(np.float16)
-        writer.add_tensor(f"{name}.weight", stored)
+        if values.ndim == 1:
+            writer.add_tensor(f"{name}.weight", values)
+        else:
+            eight = gguf.GGMLQuantizationType.Q8_0
+            stored = gguf.quants.quantize(values, eight)
+            writer.add_tensor(f"{name}.weight", stored, raw_dtype=eight)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -103,7 +107,7 @@ def _write_header(writer: gguf.GGUFWriter, shape: Shape) -> None:
     writer.add_head_count_kv(shape.heads)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_rope_dimension_count(shape.hidden // shape.heads)
-    writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
+    writer.add_file_type(gguf.LlamaFileType.MOSTLY_Q8_0)
 
 
 def _write_tokenizer(

@@ -1,0 +1,203 @@
+"""llama.cpp's own server: the gain predicted from a calibration and lengths: ``probe_engines.md``.
+
+uv run docs/validation/probe_engines.py
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from markdown_table import markdown_table
+from slotwise_sim import Continuous, Dynamic, PerToken, Policy, Step, Workload, simulate
+from slotwise_sim.calibration import Calibration, HoldOut, calibrate, hold_out
+from slotwise_sim.observed import Measured
+from slotwise_sim.replay import Server
+
+ROWS = Path(__file__).with_suffix(".csv")
+SLOTS = 8
+POLICIES: Mapping[str, Policy] = {
+    "continuous": Continuous(),
+    "static": Dynamic(0, release="own", pad=False),  # what waits, once no slot is in use
+}
+TERMS = {"base_ms": 2, "per_seq_ms": 2, "per_kv_token_ms": 5, "per_prefill_token_ms": 2}
+LENGTHS = {"mixed": "85 % 40 to 200, 15 % 400 to 1,000", "equal": "all 150"}
+
+
+@dataclass(frozen=True)
+class Makespans:
+    """Seconds of one run on both servers."""
+
+    continuous: float
+    static: float
+
+    @property
+    def gain(self) -> float:
+        """Static over continuous."""
+        return self.static / self.continuous
+
+
+@dataclass(frozen=True)
+class Run:
+    """One list of requests, sent to both servers at once; simulated by what was fitted to."""
+
+    lengths: str
+    measured: Makespans
+    simulated: dict[str, Makespans]
+    tokens_alone: Makespans
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a calibration found on one of the servers."""
+
+    found: Calibration
+    held_out: HoldOut
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All that was measured, and what was predicted."""
+
+    fits: dict[str, Fit]
+    runs: list[Run]
+
+
+def measure() -> Comparison:
+    """Returns the runs and their predictions."""
+    rows = pl.read_csv(ROWS).sort("arrival_s")
+    fits = {server: _fit(rows, server) for server in POLICIES}
+    runs = [
+        _run(rows.filter(sent_for=lengths, run=run), lengths, fits)
+        for lengths in LENGTHS
+        for run in rows.filter(sent_for=lengths)["run"].unique().sort()
+    ]
+    return Comparison(fits, runs)
+
+
+def _fit(rows: pl.DataFrame, server: str) -> Fit:
+    cost = rows.filter(server=server, sent_for="cost")
+    first_s = (cost["arrival_s"] + cost["ttft_s"]).to_numpy()
+    end_s = (cost["arrival_s"] + cost["latency_s"]).to_numpy()
+    measured = Measured(_workload(cost), first_s, end_s)
+    told = Server(POLICIES[server], SLOTS)
+    return Fit(calibrate(measured, told), hold_out(measured, told))
+
+
+def _run(rows: pl.DataFrame, lengths: str, fits: Mapping[str, Fit]) -> Run:
+    by_server = {server: rows.filter(server=server) for server in POLICIES}
+    spans = [
+        float((seen["arrival_s"] + seen["latency_s"] - seen["arrival_s"].min()).to_numpy().max())
+        for seen in by_server.values()
+    ]
+    # The continuous run's requests stand for both: what is predicted needs no static server.
+    workload = _workload(by_server["continuous"])
+    simulated = {server: _simulated(workload, fit.found.step) for server, fit in fits.items()}
+    return Run(lengths, Makespans(*spans), simulated, _simulated(workload, PerToken(1.0)))
+
+
+def _workload(rows: pl.DataFrame) -> Workload:
+    return Workload(
+        rows["arrival_s"].to_numpy(),
+        rows["output_tokens"].to_numpy().astype(np.int64),
+        rows["prompt_tokens"].to_numpy().astype(np.int64),
+    )
+
+
+def _simulated(workload: Workload, cost: Step | PerToken) -> Makespans:
+    def makespan(policy: Policy) -> float:
+        outcome = simulate(workload, policy, cost, slots=SLOTS)
+        return float(outcome.end_s.max() - workload.arrival_s.min())
+
+    return Makespans(*(makespan(policy) for policy in POLICIES.values()))
+
+
+def tables(found: Comparison) -> list[str]:
+    """Returns the tables of the page."""
+    return [_gains(found), _makespans(found), _terms(found)]
+
+
+def gain(found: Comparison, lengths: str, fitted_to: str | None = None) -> float:
+    """Median of the runs' gains: measured, or simulated with a fit."""
+    runs = [run for run in found.runs if run.lengths == lengths]
+    return statistics.median(
+        (run.simulated[fitted_to] if fitted_to else run.measured).gain for run in runs
+    )
+
+
+def _gains(found: Comparison) -> str:
+    rows = []
+    for lengths, words in LENGTHS.items():
+        seen = gain(found, lengths)
+        counted = statistics.median(
+            run.tokens_alone.gain for run in found.runs if run.lengths == lengths
+        )
+        cells = [_against(gain(found, lengths, fit), seen) for fit in found.fits]
+        rows.append((words, f"{seen:.2f}", *cells, _against(counted, seen)))
+    head = [f"fitted to the {fit} server" for fit in found.fits]
+    return markdown_table(("lengths", "measured", *head, "a fixed time per token"), rows)
+
+
+def _makespans(found: Comparison) -> str:
+    rows = [
+        (
+            run.lengths,
+            f"{run.measured.continuous:.1f}",
+            f"{run.measured.static:.1f}",
+            f"{run.measured.gain:.2f}",
+            *(
+                cell
+                for spans in run.simulated.values()
+                for cell in (
+                    _against(spans.continuous, run.measured.continuous, digits=1),
+                    _against(spans.static, run.measured.static, digits=1),
+                    f"{spans.gain:.2f}",
+                )
+            ),
+        )
+        for run in found.runs
+    ]
+    fits = [
+        f"{what}, fitted to {fit}"
+        for fit in found.fits
+        for what in ("continuous", "static", "gain")
+    ]
+    return markdown_table(("lengths", "continuous s", "static s", "gain", *fits), rows)
+
+
+def _terms(found: Comparison) -> str:
+    rows = []
+    for server, fit in found.fits.items():
+        cells = [
+            f"{term.value:.{digits}f} ± {(term.high - term.low) / 2:.{digits}f}"
+            if (term := fit.found.terms[name]).how == "fitted"
+            else "not told"
+            for name, digits in TERMS.items()
+        ]
+        errors = fit.held_out.errors
+        bend = fit.found.terms.get("bend")
+        shares = (errors.latency_mean, errors.latency_p95, errors.ttft_mean)
+        rows.append(
+            (
+                server,
+                f"{fit.found.batch[0]} to {fit.found.batch[1]}",
+                *cells,
+                f"{100 * bend.value:.0f} % at {fit.found.bend_seqs}" if bend else "none",
+                ", ".join(f"{100 * share:+.1f} %" for share in shares),
+            )
+        )
+    head = ("fitted to", "batch", *TERMS, "bend", "hold-out: mean and p95 latency, TTFT")
+    return markdown_table(head, rows)
+
+
+def _against(value: float, measured: float, *, digits: int = 2) -> str:
+    return f"{value:.{digits}f} ({100 * (value / measured - 1):+.0f} %)"
+
+
+if __name__ == "__main__":
+    print("\n\n".join(tables(measure())))

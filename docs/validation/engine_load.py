@@ -1,6 +1,6 @@
 """Measures llama.cpp's own server, request by request: ``probe_engines.csv``.
 
-uv run docs/validation/engine_load.py OUT.csv    # about ten minutes on two cores
+uv run docs/validation/engine_load.py OUT.csv    # about five minutes on two cores
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ SERVERS: dict[str, tuple[str, ...]] = {"continuous": (), "static": ("--no-cont-b
 SLOTS = 8
 RUNS = 3
 UP_FRONT = 64
-AT_ONCE = {1: 12, 2: 20, 4: 32, 8: 48}
-"""Requests sent for the calibration, by how many are kept under way."""
+AT_ONCE = {1: 6, 2: 10, 4: 16, 8: 24}
+"""Requests sent for the calibration, by how many are kept under way; there and back again."""
 _USAGE = re.compile(rb'"completion_tokens":(\d+),"prompt_tokens":(\d+)')
 
 
@@ -143,7 +143,8 @@ def record() -> Iterator[Row]:
     """Measures both servers by turns, so that what else the machine does meets both."""
     rng = np.random.default_rng(1)
     began_s = time.perf_counter()
-    runs = [("mixed", "cost", at_once, count, at_once) for at_once, count in AT_ONCE.items()]
+    there = [("mixed", "cost", at_once, count, at_once) for at_once, count in AT_ONCE.items()]
+    runs = [*there, *reversed(there)]  # each half has all, or a half tells nothing of the other
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         model = Path(folder) / "tiny.gguf"
         command = [sys.executable, str(ENGINE / "tiny_model.py"), str(model)]

@@ -43,8 +43,9 @@ class Row:
 
     Attributes:
         server: How the server batches.
-        sent_for: ``cost``; or ``mixed`` or ``equal`` lengths, all sent up front.
-        run: Which run; for ``cost`` how many requests were under way.
+        sent_for: ``users``, each sends when its own answer has ended; ``groups``, each sent when
+            all of the one before has; ``mixed`` or ``equal`` lengths, all sent up front.
+        run: Which run; for ``users`` and ``groups`` how many requests were under way.
         arrival_s: When it was sent.
         ttft_s: From there to its first token.
         latency_s: From there to its end.
@@ -100,6 +101,20 @@ async def send(port: int, asked: Sequence[Request], at_once: int) -> list[Seen]:
     return seen
 
 
+async def send_groups(port: int, asked: Sequence[Request], size: int) -> list[Seen]:
+    """Sends group after group, each together, behind a short one that the server takes alone.
+
+    A server that lets nobody join takes what waits, and users that send when their own answer has
+    ended are never all waiting: two of them are served by turn.
+    """
+    seen: list[Seen] = []
+    for start in range(0, len(asked), size):
+        plug = asyncio.create_task(_ask(port, Request(asked[start].prompt, 16)))
+        await asyncio.sleep(0.01)
+        seen += await asyncio.gather(plug, *(_ask(port, r) for r in asked[start : start + size]))
+    return seen
+
+
 async def _ask(port: int, request: Request) -> Seen:
     """Sends one request; each event of llama.cpp's stream is a line of its own, and a token."""
     body = (
@@ -143,8 +158,13 @@ def record() -> Iterator[Row]:
     """Measures both servers by turns, so that what else the machine does meets both."""
     rng = np.random.default_rng(1)
     began_s = time.perf_counter()
-    there = [("mixed", "cost", at_once, count, at_once) for at_once, count in AT_ONCE.items()]
-    runs = [*there, *reversed(there)]  # each half has all, or a half tells nothing of the other
+    there = list(AT_ONCE.items())
+    both = [*there, *reversed(there)]  # each half has all, or a half tells nothing of the other
+    runs = [
+        ("mixed", way, at_once, count, at_once)
+        for way in ("users", "groups")
+        for at_once, count in both
+    ]
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         model = Path(folder) / "tiny.gguf"
         command = [sys.executable, str(ENGINE / "tiny_model.py"), str(model)]
@@ -157,8 +177,9 @@ def record() -> Iterator[Row]:
             runs += [(lengths, lengths, run, UP_FRONT, UP_FRONT) for run in range(RUNS)]
         for lengths, sent_for, run, count, at_once in runs:
             asked = draw(lengths, count, rng)
+            way = send_groups if sent_for == "groups" else send
             for server, port in ports.items():
-                for seen in asyncio.run(send(port, asked, at_once)):
+                for seen in asyncio.run(way(port, asked, at_once)):
                     yield _row(server, sent_for, run, seen, began_s)
             print(sent_for, run, f"{time.perf_counter() - began_s:.0f} s", file=sys.stderr)
 

@@ -11,10 +11,12 @@ done. With ``own`` each member's tokens are streamed and its answer ends with it
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import queue
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -34,21 +36,20 @@ class Job:
     out: queue.Queue[int | None] = field(default_factory=queue.Queue)
 
 
-class Watch:
-    """Called by ``generate`` after each step: passes each row's token on, while it is its own."""
+def watch(jobs: list[Job]) -> Callable[..., Any]:
+    """Returns what ``generate`` calls after each step: it passes each row's own tokens on."""
+    steps = itertools.count(1)
 
-    def __init__(self, jobs: list[Job], *, own: bool) -> None:
-        self.jobs, self.own, self.made = jobs, own, 0
+    def after_step(ids: Any, _scores: Any, **_: Any) -> Any:
+        made = next(steps)
+        for job, token in zip(jobs, ids[:, -1].tolist(), strict=True):
+            if made <= job.tokens:
+                job.out.put(token)
+            if made == job.tokens:
+                job.out.put(_END)
+        return torch.zeros(len(jobs), dtype=torch.bool)  # nobody stops before the longest
 
-    def __call__(self, ids: Any, _scores: Any, **_: Any) -> Any:
-        self.made += 1
-        if self.own:
-            for job, token in zip(self.jobs, ids[:, -1].tolist(), strict=True):
-                if self.made <= job.tokens:
-                    job.out.put(token)
-                if self.made == job.tokens:
-                    job.out.put(_END)
-        return torch.zeros(len(self.jobs), dtype=torch.bool)
+    return after_step
 
 
 def run(model: Any, waiting: queue.Queue[Job], slots: int, *, own: bool) -> None:
@@ -68,7 +69,7 @@ def run(model: Any, waiting: queue.Queue[Job], slots: int, *, own: bool) -> None
             max_new_tokens=longest,
             min_new_tokens=longest,
             do_sample=False,
-            stopping_criteria=[Watch(jobs, own=own)],
+            stopping_criteria=[watch(jobs)] if own else [],
         )
         took = time.perf_counter() - began
         print(f"batch of {len(jobs)}: {longest} steps in {took:.2f} s", flush=True)
@@ -80,7 +81,7 @@ def run(model: Any, waiting: queue.Queue[Job], slots: int, *, own: bool) -> None
 
 
 def handler(waiting: queue.Queue[Job], vocabulary: int) -> type[BaseHTTPRequestHandler]:
-    """Returns what answers requests; a prompt's characters are its tokens, and a token is a word."""
+    """Returns what answers requests. A prompt's characters are its tokens, a token is a word."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -6,8 +6,8 @@ uv run docs/validation/probe_engines.py
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ import polars as pl
 from markdown_table import markdown_table
 from slotwise_sim import Continuous, Dynamic, PerToken, Policy, Step, Workload, simulate
 from slotwise_sim.calibration import Calibration, HoldOut, calibrate, hold_out
+from slotwise_sim.fitting import UnidentifiableError
 from slotwise_sim.observed import Measured
 from slotwise_sim.replay import Server
 
@@ -26,10 +27,11 @@ POLICIES: Mapping[str, Policy] = {
     "static": Dynamic(0, release="own", pad=False),  # what waits, once no slot is in use
 }
 FITTED_TO = {
-    "users, continuous": ("continuous", "users"),
-    "users, static": ("static", "users"),
-    "groups, static": ("static", "groups"),
+    "continuous: users": ("continuous", ("users",)),
+    "static: groups and up front": ("static", ("groups", "mixed")),
+    "static: users": ("static", ("users",)),
 }
+MAIN = "continuous: users"
 TERMS = {"base_ms": 2, "per_seq_ms": 2, "per_kv_token_ms": 5, "per_prefill_token_ms": 2}
 LENGTHS = {"mixed": "85 % 40 to 200, 15 % 400 to 1,000", "equal": "all 150"}
 
@@ -62,7 +64,7 @@ class Fit:
     """What a calibration found."""
 
     found: Calibration
-    held_out: HoldOut
+    held_out: HoldOut | None
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,14 @@ class Comparison:
     runs: list[Run]
 
 
+def read() -> pl.DataFrame:
+    """Returns what ``engine_load.py`` measured, by arrival."""
+    return pl.read_csv(ROWS).sort("arrival_s")
+
+
 def measure() -> Comparison:
     """Returns the runs and their predictions."""
-    rows = pl.read_csv(ROWS).sort("arrival_s")
+    rows = read()
     fits = {name: _fit(rows, *sent) for name, sent in FITTED_TO.items()}
     runs = [
         _run(rows.filter(sent_for=lengths, run=run), lengths, fits)
@@ -85,13 +92,17 @@ def measure() -> Comparison:
     return Comparison(fits, runs)
 
 
-def _fit(rows: pl.DataFrame, server: str, sent_for: str) -> Fit:
-    cost = rows.filter(server=server, sent_for=sent_for)
+def _fit(rows: pl.DataFrame, server: str, sent_for: Sequence[str]) -> Fit:
+    cost = rows.filter(pl.col("server") == server, pl.col("sent_for").is_in(sent_for))
     first_s = (cost["arrival_s"] + cost["ttft_s"]).to_numpy()
     end_s = (cost["arrival_s"] + cost["latency_s"]).to_numpy()
     measured = Measured(_workload(cost), first_s, end_s)
     told = Server(POLICIES[server], SLOTS)
-    return Fit(calibrate(measured, told), hold_out(measured, told))
+    found = calibrate(measured, told)
+    try:
+        return Fit(found, hold_out(measured, told))
+    except UnidentifiableError:
+        return Fit(found, None)
 
 
 def _run(rows: pl.DataFrame, lengths: str, fits: Mapping[str, Fit]) -> Run:
@@ -100,8 +111,9 @@ def _run(rows: pl.DataFrame, lengths: str, fits: Mapping[str, Fit]) -> Run:
         float((seen["arrival_s"] + seen["latency_s"] - seen["arrival_s"].min()).to_numpy().max())
         for seen in by_server.values()
     ]
-    # The continuous run's requests stand for both: what is predicted needs no static server.
-    workload = _workload(by_server["continuous"])
+    # All were there before the first step. Their order is all that is taken from the runs.
+    sent = _workload(by_server["continuous"])
+    workload = replace(sent, arrival_s=np.zeros(len(sent)))
     simulated = {name: _simulated(workload, fit.found.step) for name, fit in fits.items()}
     return Run(lengths, Makespans(*spans), simulated, _simulated(workload, PerToken(1.0)))
 
@@ -117,7 +129,7 @@ def _workload(rows: pl.DataFrame) -> Workload:
 def _simulated(workload: Workload, cost: Step | PerToken) -> Makespans:
     def makespan(policy: Policy) -> float:
         outcome = simulate(workload, policy, cost, slots=SLOTS)
-        return float(outcome.end_s.max() - workload.arrival_s.min())
+        return float(outcome.end_s.max())
 
     return Makespans(*(makespan(policy) for policy in POLICIES.values()))
 
@@ -144,7 +156,7 @@ def _gains(found: Comparison) -> str:
         )
         cells = [_against(gain(found, lengths, fit), seen) for fit in found.fits]
         rows.append((words, f"{seen:.2f}", *cells, _against(counted, seen)))
-    head = [f"fitted to {fit}" for fit in found.fits]
+    head = [f"fitted to {name}" for name in found.fits]
     return markdown_table(("lengths", "measured", *head, "a fixed time per token"), rows)
 
 
@@ -152,7 +164,7 @@ def _makespans(found: Comparison) -> str:
     """Those of the fit that holds; the others are judged by their gains."""
     rows = []
     for run in found.runs:
-        seen, spans = run.measured, run.simulated["users, continuous"]
+        seen, spans = run.measured, run.simulated[MAIN]
         rows.append(
             (
                 run.lengths,
@@ -176,20 +188,26 @@ def _terms(found: Comparison) -> str:
             else "not told"
             for key, digits in TERMS.items()
         ]
-        errors = fit.held_out.errors
         bend = fit.found.terms.get("bend")
-        shares = (errors.latency_mean, errors.latency_p95, errors.ttft_mean)
         rows.append(
             (
                 name,
                 f"{fit.found.batch[0]} to {fit.found.batch[1]}",
                 *cells,
                 f"{100 * bend.value:.0f} % at {fit.found.bend_seqs}" if bend else "none",
-                ", ".join(f"{100 * share:+.1f} %" for share in shares),
+                _held_out(fit.held_out),
             )
         )
     head = ("fitted to", "batch", *TERMS, "bend", "hold-out: mean and p95 latency, TTFT")
     return markdown_table(head, rows)
+
+
+def _held_out(judged: HoldOut | None) -> str:
+    if judged is None:
+        return "not told"
+    errors = judged.errors
+    shares = (errors.latency_mean, errors.latency_p95, errors.ttft_mean)
+    return ", ".join(f"{100 * share:+.1f} %" for share in shares)
 
 
 def _against(value: float, measured: float, *, digits: int = 2) -> str:

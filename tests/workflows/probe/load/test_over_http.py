@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from slotwise_sim import Workload
+from slotwise_workflows.probe.files import requests_jsonl
 from slotwise_workflows.probe.load.cost import CostRun, run_cost
 from slotwise_workflows.probe.load.cost_fit import fit_cost, server_of
 from slotwise_workflows.probe.load.cost_plan import Budget, plan_cost
@@ -19,9 +20,10 @@ from slotwise_workflows.probe.load.model import Sent
 from slotwise_workflows.probe.load.prompts import Scale
 from slotwise_workflows.probe.load.replay import replay_figures, run_replay
 from slotwise_workflows.probe.load.replay_plan import plan_replay
-from slotwise_workflows.probe.load.rows import rows_jsonl
 from slotwise_workflows.probe.model import Baseline, Stage
 from slotwise_workflows.probe.wire.client import Connection, new_client
+from slotwise_workflows.probe.wire.dialect import dialect_of
+from slotwise_workflows.probe.wire.products import UNKNOWN
 from slotwise_workflows.probe.wire.target import targets
 from slotwise_workflows.traffic.model import made_traffic
 
@@ -35,7 +37,7 @@ def over_http(url: str, stage: Stage, work: Callable[[Client], Awaitable[Any]]) 
                 client=http,
                 target=targets(url, "chat")[0],
                 model="test-model",
-                usage=True,
+                dialect=dialect_of(UNKNOWN),
                 clock=time.perf_counter_ns,
                 deadline=asyncio.get_running_loop().time() + 120,
             )
@@ -88,11 +90,11 @@ def test_a_cost_stage_and_a_replay(serve: Any) -> None:
     assert all(s.sent_ns >= due for s, due in zip(replayed.samples, due_ns, strict=True))
     figures = replay_figures(replayed, again, calibration=None, server=None)
 
-    kept = rows_jsonl([*run.samples, *replayed.samples]).decode() + repr((run, replayed))
+    kept = requests_jsonl([*run.samples, *replayed.samples]).decode() + repr((run, replayed))
     kept += found.model_dump_json() + figures.model_dump_json()
     for _, headers, body in server.requests:
         assert headers["authorization"] == f"Bearer {KEY}"
         assert body["messages"][0]["content"][:20] not in kept
     for secret in (KEY, "secret", "Bearer", "Count upwards"):
         assert secret not in kept
-    assert all(json.loads(line)["name"] for line in rows_jsonl(run.samples).splitlines())
+    assert all(json.loads(line)["name"] for line in requests_jsonl(run.samples).splitlines())

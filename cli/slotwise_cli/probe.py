@@ -102,6 +102,20 @@ def probe(
     length_scale: Annotated[
         float, typer.Option("--length-scale", metavar="X", help="Replay with lengths times this.")
     ] = 1.0,
+    workers: Annotated[
+        int,
+        typer.Option(
+            "--workers", min=1, metavar="N", help="Processes that send the replay; more need Ray."
+        ),
+    ] = 1,
+    ray_address: Annotated[
+        str | None,
+        typer.Option(
+            "--ray-address",
+            metavar="HOST:PORT",
+            help="A Ray cluster whose machines send the replay.",
+        ),
+    ] = None,
     yes: options.Yes = False,
     output_dir: options.OutputDir = None,
     language: options.Language = None,
@@ -138,18 +152,20 @@ def probe(
     )
     first = targets(url, api)[0]
     key = api_key(api_key_env)
-    if replay is None and (replay_first, replay_busiest, rate_scale, length_scale) != (
-        None,
-        None,
-        1.0,
-        1.0,
-    ):
-        raise UsageError("there is nothing to scale or choose from", hint="Add --replay LOG")
     again = None
     if replay is not None:
         again = Replayed(
-            _log(replay, console), replay_first, replay_busiest, rate_scale, length_scale
+            _log(replay, console),
+            replay_first,
+            replay_busiest,
+            rate_scale,
+            length_scale,
+            workers,
+            ray_address,
+            None if key is None else api_key_env or KEY_VARIABLE,
         )
+    elif (replay_first, replay_busiest, rate_scale, length_scale) != (None, None, 1.0, 1.0):
+        raise UsageError("there is nothing to scale or choose from", hint="Add --replay LOG")
     wanted = Wanted(cost=cost, like=None if like is None else _log(like, console), replay=again)
     lines = plan_text(
         plan,

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -20,7 +21,8 @@ from slotwise_workflows.probe.load.cost_fit import fit_cost, server_of
 from slotwise_workflows.probe.load.cost_plan import Budget, CostPlan, plan_cost
 from slotwise_workflows.probe.load.generator import Client, sender
 from slotwise_workflows.probe.load.model import Sent
-from slotwise_workflows.probe.load.replay import replay_figures, run_replay
+from slotwise_workflows.probe.load.prompts import Scale
+from slotwise_workflows.probe.load.replay import replay_figures, requests_of, run_replay
 from slotwise_workflows.probe.load.replay_plan import ReplayPlan, plan_replay
 from slotwise_workflows.probe.model import Plan, ProbeResult, Sample, Stage
 from slotwise_workflows.probe.run import find_out, opened
@@ -47,6 +49,9 @@ class Replayed:
         busiest_s: Send the busiest stretch of so many seconds instead.
         rate_scale: How many times as fast.
         length_scale: Lengths times this.
+        workers: Processes that send it, as actors of Ray where they are more than one.
+        address: Of an existing Ray cluster whose machines send it.
+        key_variable: Environment variable that holds the API key there.
     """
 
     traffic: Traffic
@@ -54,6 +59,14 @@ class Replayed:
     busiest_s: float | None = None
     rate_scale: float = 1.0
     length_scale: float = 1.0
+    workers: int = 1
+    address: str | None = None
+    key_variable: str | None = None
+
+    @property
+    def spread(self) -> bool:
+        """Whether others than this process send it."""
+        return self.workers > 1 or self.address is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +92,7 @@ class _Further:
     remarks: list[Reason] = field(default_factory=list)
     cost: CostRun | None = None
     replay: tuple[Sent, ReplayPlan] | None = None
+    spread: Callable[[], None] | None = None
     interrupted: bool = False
 
 
@@ -134,6 +148,11 @@ def look_and_measure(
         return result
 
     result = asyncio.run(run())
+    if further.spread is not None:
+        try:
+            further.spread()
+        except KeyboardInterrupt:
+            further.interrupted = True
     return _complete(result, plan, further)
 
 
@@ -213,7 +232,34 @@ async def _measure(
             _, scale = await measure_scale(own, rng)
         else:
             scale = further.cost.scale
-        further.replay = await run_replay(own, replay, scale, rng), replay
+        if wanted.replay.spread:  # Ray has no place inside of an event loop
+            further.spread = partial(_spread, ready, wanted.replay, replay, scale, rng, further)
+        else:
+            further.replay = await run_replay(own, replay, scale, rng), replay
+
+
+def _spread(
+    ready: Preflight,
+    asked: Replayed,
+    plan: ReplayPlan,
+    scale: Scale,
+    rng: np.random.Generator,
+    further: _Further,
+) -> None:
+    """Sends a replay from several processes, or from the machines of a cluster."""
+    from slotwise_workflows.probe.load.spread import OpenLoad, spread_load
+
+    sent = spread_load(
+        OpenLoad(requests_of(plan, scale, rng), plan.workload.arrival_s),
+        ready.connection,
+        stage="replay",
+        workers=asked.workers,
+        seconds=plan.seconds,
+        address=asked.address,
+        key_variable=asked.key_variable,
+    )
+    further.samples += sent.samples
+    further.replay = sent, plan
 
 
 def _cost_plan(

@@ -23,6 +23,8 @@ from slotwise_workflows.probe.load.spread import (
     send_share,
     split,
 )
+from slotwise_workflows.probe.wire.dialect import dialect_of
+from slotwise_workflows.probe.wire.products import UNKNOWN
 from slotwise_workflows.probe.wire.target import targets
 
 KEY = "sk-very-secret-quux"
@@ -34,12 +36,14 @@ from slotwise_workflows.errors import SlotwiseError
 from slotwise_workflows.probe.load.model import Planned
 from slotwise_workflows.probe.load.spread import ClosedLoad, OpenLoad, spread_load
 from slotwise_workflows.probe.wire.client import Connection, new_client
+from slotwise_workflows.probe.wire.dialect import dialect_of
+from slotwise_workflows.probe.wire.products import UNKNOWN
 from slotwise_workflows.probe.wire.target import targets
 
 given = json.load(sys.stdin)
 if __name__ == "__main__":
     target = targets(given["url"], "chat")[0]
-    connection = Connection(new_client(None), target, "m", True, time.perf_counter_ns, 0.0)
+    connection = Connection(new_client(None), target, "m", dialect_of(UNKNOWN), time.perf_counter_ns, 0.0)
     requests = [Planned(f"r{n}", 2 + n, f"{n} words") for n in range(given["requests"])]
     loads = {
         "open": OpenLoad(requests, given["every_s"] * np.arange(len(requests))),
@@ -123,7 +127,11 @@ def test_a_share_is_sent_by_a_process_of_its_own_clock(
     """Without Ray: what a worker does, in this process."""
     server = serve(step_ms=2.0, faults={"key": KEY})
     monkeypatch.setenv("QUUX_KEY", KEY)
-    settings = {"target": targets(server.url, "chat")[0], "model": "m", "usage": True}
+    settings = {
+        "target": targets(server.url, "chat")[0],
+        "model": "m",
+        "dialect": dialect_of(UNKNOWN),
+    }
     load = OpenLoad([Planned("r", 3, "words")] * 4, np.array([0.0, 0.01, 0.02, 0.03]))
     job = Job(load, settings, "replay", "QUUX_KEY", 10, None, 30.0)
     assert KEY not in repr(job)

@@ -172,7 +172,7 @@ def send_share(job: Job, start_wall_ns: int) -> tuple[Sent, int]:
 async def _send_share(job: Job, start_ns: int) -> Sent:
     left_s = (start_ns - time.perf_counter_ns()) / 1e9 + job.seconds
     deadline = asyncio.get_running_loop().time() + left_s
-    async with new_client(_key(job.key_variable)) as http:
+    async with new_client(_key(job.key_variable), job.settings["target"]) as http:
         connection = Connection(
             client=http, clock=time.perf_counter_ns, deadline=deadline, **job.settings
         )

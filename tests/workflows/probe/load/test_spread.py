@@ -43,7 +43,8 @@ from slotwise_workflows.probe.wire.target import targets
 given = json.load(sys.stdin)
 if __name__ == "__main__":
     target = targets(given["url"], "chat")[0]
-    connection = Connection(new_client(None), target, "m", dialect_of(UNKNOWN), time.perf_counter_ns, 0.0)
+    dialect, clock = dialect_of(UNKNOWN), time.perf_counter_ns
+    connection = Connection(new_client(None), target, "m", dialect, clock, 0.0)
     requests = [Planned(f"r{n}", 2 + n, f"{n} words") for n in range(given["requests"])]
     loads = {
         "open": OpenLoad(requests, given["every_s"] * np.arange(len(requests))),

@@ -39,7 +39,7 @@ def test_a_sentence_is_one_line_without_a_full_stop(code: str) -> None:
     numbers: dict[str, float | int | str | None] = {
         "shorts": 6, "joined": 2, "late": 1, "waited": 3, "together": 2, "overlap": 1.4,
         "requests": 8, "fault": "cut", "ttft_ms": 20.0, "per_token_ms": 50.0,
-        "ttft_min_ms": 20.0, "ttft_max_ms": 900.0, "left": 0.1, "residual": 0.02,
+        "wait_ms": 900.0, "left": 0.1, "residual": 0.02,
     }  # fmt: skip
     text = sentence(Reason(code=code, numbers=numbers))
     assert "\n" not in text

@@ -48,8 +48,8 @@ REASONS: Mapping[str, str] = {
     "paced": "the first token of a request alone comes after {ttft_ms:.0f} ms, and each other one "
     "takes {per_token_ms:.0f} ms, longer than the first: something in between releases tokens at "
     "its own pace",
-    "busy": "the endpoint is not quiet: requests alone took {ttft_min_ms:.0f} to "
-    "{ttft_max_ms:.0f} ms to their first token; other people's requests were in the way",
+    "busy": "the endpoint is not quiet: a request alone took {wait_ms:.0f} ms longer than others did; "
+    "other people's requests were in the way",
     "too_noisy": "the times of requests alone vary too much against how long the short ones last: "
     "the network, or other people's requests; allow more --max-tokens-total",
     "overlap_unclear": "all {shorts} short requests waited for the long one to end, but then ran "

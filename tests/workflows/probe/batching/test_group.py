@@ -42,10 +42,8 @@ def test_continuous(
 
 
 @settings(max_examples=12, deadline=None)
-@given(slots=st.integers(8, 64), step_ms=steps, network_ms=networks, cost=costs)
-def test_static(
-    probe_of: Probe, slots: int, step_ms: float, network_ms: float, cost: float
-) -> None:
+@given(slots=st.integers(8, 64), step_ms=steps, network_ms=networks)
+def test_static(probe_of: Probe, slots: int, step_ms: float, network_ms: float) -> None:
     policy = {"batching": "static", "slots": slots, "step_ms": step_ms}
     found = group_of(probe_of, policy, network_ms=network_ms)
     assert (found.batching, found.waited) == ("static", SHORTS)

@@ -35,6 +35,8 @@ PROMPT_BELOW = 0.5
 """A wait shorter than this share of the shortest short request was not a wait for one of them."""
 LEFT_FROM = 0.2
 """Share of the long request that must be left when the last short is sent."""
+_A_BATCH = 2
+_APART = 3
 JOINING_TTFTS = 1.25
 JOINING_STEPS = 2.0
 """Steps more than alone that a request may take to join: the one under way, and noise."""
@@ -86,6 +88,7 @@ def judge_group(
     overlap = _overlap(long, shorts, baseline) if waited == len(shorts) else None
     found = _layout(samples, measures)
     slack = slack_s(samples, measures.alone)
+    pace_s = measures.alone.seconds_per_token
     ends = None if baseline.streams or waited < len(shorts) else _ends(long, shorts)
     seen = _Seen(len(shorts), joined, waited, overlap, ends)
     batching, reason = _judge(seen, found, shorts, measures)
@@ -102,7 +105,9 @@ def judge_group(
         clusters=[len(cluster) for cluster in found.clusters],
         together=_together(found, measures),
         slots=_slots(batching, found, measures),
-        release=_release(shorts, found, slack, ends) if batching == "static" else None,
+        release=_release(shorts, found, ends, slack=slack, pace_s=pace_s)
+        if batching == "static"
+        else None,
     )
 
 
@@ -376,26 +381,31 @@ def _overlap(long: Sample, shorts: Sequence[Sample], baseline: Baseline) -> floa
 
 
 def _release(
-    shorts: Sequence[Sample], found: Layout, slack: float, ends: Ends | None
+    shorts: Sequence[Sample], found: Layout, ends: Ends | None, *, slack: float, pace_s: float
 ) -> Release | None:
     """Whether answers of a batch end together, although their lengths differ.
 
-    A batch whose ends all lie within what two instants may lie apart was released at once; one
-    whose ends lie three times as far apart was not. Batches that differ, or lie between, leave it
-    open.
+    A batch whose ends all lie within what two instants may lie apart was released at once, if its
+    members' lengths alone would put them three times as far apart; one whose ends do lie so far
+    apart was not. Batches that differ, and none that tells, leave it open.
     """
     if ends is not None:
         return ends.release
     end_s = {short.name: short.end_ns / 1e9 for short in shorts}
-    seen: set[Release | None] = set()
+    tokens = {short.name: short.asked_tokens for short in shorts}
+    seen: set[Release] = set()
     for cluster in found.clusters:
-        own = [end_s[name] for name in cluster if name in end_s]
-        if len(own) > 1:
-            spread = max(own) - min(own)
-            seen.add("batch" if spread <= slack else "own" if spread >= 3 * slack else None)
-    # Two members may happen to be of nearly the same length: they do not gainsay the others.
-    told = seen - {None} or seen
-    return next(iter(told)) if len(told) == 1 else None
+        members = [name for name in cluster if name in end_s]
+        if len(members) < _A_BATCH:
+            continue
+        ends_s = [end_s[name] for name in members]
+        lengths = [tokens[name] for name in members]
+        spread_s = max(ends_s) - min(ends_s)
+        if spread_s >= _APART * slack:
+            seen.add("own")
+        elif spread_s <= slack and (max(lengths) - min(lengths)) * pace_s >= _APART * slack:
+            seen.add("batch")
+    return next(iter(seen)) if len(seen) == 1 else None
 
 
 def _duration(sample: Sample) -> int:

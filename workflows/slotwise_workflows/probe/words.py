@@ -34,7 +34,8 @@ REASONS: Mapping[str, str] = {
     "ran_by_turn": "all {shorts} short requests waited for the long one to end, and then ran one "
     "after the other; a limit of one request in front of a batching server looks the same",
     "ended_by_turn": "all {shorts} short requests waited for the long one to end, and then ended "
-    "as one after the other does; a limit of one request in front of a batching server looks the same",
+    "as one after the other does; a limit of one request in front of a batching server looks the "
+    "same",
     "began_by_turn": "of {requests} requests, each began when the one before it had ended",
     "nobody_waited": "all {requests} requests began at once",
     "some_joined": "{joined} of {shorts} short requests began at once, and each other one as soon "
@@ -48,8 +49,8 @@ REASONS: Mapping[str, str] = {
     "paced": "the first token of a request alone comes after {ttft_ms:.0f} ms, and each other one "
     "takes {per_token_ms:.0f} ms, longer than the first: something in between releases tokens at "
     "its own pace",
-    "busy": "the endpoint is not quiet: a request alone took {wait_ms:.0f} ms longer than others did; "
-    "other people's requests were in the way",
+    "busy": "the endpoint is not quiet: a request alone took {wait_ms:.0f} ms longer than others "
+    "did; other people's requests were in the way",
     "too_noisy": "the times of requests alone vary too much against how long the short ones last: "
     "the network, or other people's requests; allow more --max-tokens-total",
     "overlap_unclear": "all {shorts} short requests waited for the long one to end, but then ran "

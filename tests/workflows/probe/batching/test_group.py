@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slotwise_workflows.probe.batching.baseline import summarise
-from slotwise_workflows.probe.batching.classify import Measures, judge_group
+from slotwise_workflows.probe.batching.classify import judge_group
 from slotwise_workflows.probe.batching.conclude import Conclusion
 from slotwise_workflows.probe.batching.look import Found
+from slotwise_workflows.probe.batching.measures import Measures
 from slotwise_workflows.probe.model import Alone, Baseline, Evidence, Sample, Sizes
 from slotwise_workflows.probe.plan import SHORTS, make_plan
 

@@ -138,6 +138,7 @@ class Alone(Record):
     step_s: float = Field(description="median time between chunks, which may hold several tokens")
     seconds_per_token_min: float
     seconds_per_token_max: float
+    wait_s: float = Field(description="most that one took beyond what the others explain")
     varies: bool = Field(description="they differ by more than noise: the endpoint is not quiet")
 
 

@@ -22,7 +22,7 @@ WHOLE_TOKENS = 128
 SHORTS = 6
 LONG_S = 4.0
 _TTFTS_OF_LONG = 36
-"""Makes every short last four and a half times to the first token: none ends before the last is sent."""
+"""Makes every short last four and a half times to the first token: it can be seen to run."""
 SMALLEST_LONG = 48
 """Tokens below which the shorts, an eighth to a quarter of them, differ too little."""
 _USUAL_LONG = 96

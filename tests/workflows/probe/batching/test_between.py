@@ -1,6 +1,7 @@
 """What lies between the probe and the server: balancers, gateways, caches, proxies, other models.
 
-Each is a server of known policy in virtual time; the verdict is right, or open for the right reason.
+Each is a server of known policy in virtual time; the verdict is right, or open for the right
+reason.
 """
 
 from __future__ import annotations

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slotwise_workflows.probe.batching.baseline import summarise
-from slotwise_workflows.probe.batching.classify import Measures, judge_group
+from slotwise_workflows.probe.batching.classify import judge_group
 from slotwise_workflows.probe.batching.conclude import Conclusion
 from slotwise_workflows.probe.batching.look import Found
+from slotwise_workflows.probe.batching.measures import Measures
 from slotwise_workflows.probe.model import Alone, Baseline, Evidence, Sample, Sizes
 from slotwise_workflows.probe.plan import SHORTS, make_plan
 
@@ -42,10 +43,8 @@ def test_continuous(
 
 
 @settings(max_examples=12, deadline=None)
-@given(slots=st.integers(8, 64), step_ms=steps, network_ms=networks, cost=costs)
-def test_static(
-    probe_of: Probe, slots: int, step_ms: float, network_ms: float, cost: float
-) -> None:
+@given(slots=st.integers(8, 64), step_ms=steps, network_ms=networks)
+def test_static(probe_of: Probe, slots: int, step_ms: float, network_ms: float) -> None:
     policy = {"batching": "static", "slots": slots, "step_ms": step_ms}
     found = group_of(probe_of, policy, network_ms=network_ms)
     assert (found.batching, found.waited) == ("static", SHORTS)

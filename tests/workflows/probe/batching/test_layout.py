@@ -87,6 +87,7 @@ def alone(ttft_s: float, pace_s: float) -> Alone:
         step_s=pace_s,
         seconds_per_token_min=pace_s,
         seconds_per_token_max=pace_s,
+        wait_s=0,
         varies=False,
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from slotwise_workflows.probe.batching.conclude import Conclusion
@@ -95,7 +95,7 @@ def test_right_or_undetermined_but_never_surely_wrong(
         quiet = "busy" if endpoint["load"] else "quiet"
         right = "right" if found.batching == truth(options) else found.reason.code
         table[(quiet, right)] += 1
-    print(policy, dict(sorted(table.items())))
+    print(policy, dict(sorted(table.items())))  # noqa: T201 - what was seen, with -s
     assert wrong == []
     quiet_ones = sum(count for (quiet, _), count in table.items() if quiet == "quiet")
     assert table[("quiet", "right")] >= 0.6 * quiet_ones
@@ -141,7 +141,8 @@ def test_a_quiet_server_that_waits_for_company_is_found(
     assert high is None or high * 1000 >= delay_ms
 
 
-@settings(max_examples=25, deadline=None)
+# Each run takes too long to be made smaller hundreds of times.
+@settings(max_examples=25, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(
     policy=st.sampled_from(POLICIES),
     slots=st.integers(1, 40),

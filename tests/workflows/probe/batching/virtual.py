@@ -160,7 +160,7 @@ class Front:
             await asyncio.sleep(endpoint.proxy_ms / 1000)
             async with self.gate:
                 stamps = await self.run(made, on_first_token)
-            seen = await self.passed_on(stamps, on_first_token)
+            seen = await self.passed_on(stamps)
         return sample(stage, name, trial, tokens, sent, seen, max(loop.time(), seen[-1]), made=made,
                       usage=endpoint.usage)  # fmt: skip
 
@@ -174,9 +174,7 @@ class Front:
         await job.done.wait()
         return list(job.stamps)
 
-    async def passed_on(
-        self, stamps: list[float], on_first_token: Callable[[], None]
-    ) -> list[float]:
+    async def passed_on(self, stamps: list[float]) -> list[float]:
         """When each token reaches the client; waits for the last."""
         endpoint = self.endpoint
         if endpoint.buffered:

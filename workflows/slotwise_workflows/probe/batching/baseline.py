@@ -167,8 +167,10 @@ def summarise(
     expected_s = (_VARIES_TTFTS - 1) * middle + _VARIES_STEPS * middle_pace_s
     if not baseline.streams:  # whole answers: what they took beyond what their lengths explain
         over = [
-            (pace - middle_pace_s) * (sample.output_tokens or sample.asked_tokens)
-            for sample, pace in zip(warm, paces, strict=True)
+            one.latency_s
+            - baseline.ttft_s
+            - baseline.seconds_per_token * (sample.output_tokens or sample.asked_tokens)
+            for sample, one in zip(warm, each, strict=True)
         ]
         excess_s = max(over)
         expected_s = _VARIES_TTFTS * baseline.ttft_s + _VARIES_STEPS * middle_pace_s
@@ -183,5 +185,6 @@ def summarise(
         step_s=max([middle_pace_s, *median_step(warm)]),
         seconds_per_token_min=min(paces),
         seconds_per_token_max=max(paces),
+        wait_s=max(0.0, excess_s),
         varies=excess_s > max(expected_s, _MATTERS * shortest_s),
     )

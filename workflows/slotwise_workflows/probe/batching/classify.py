@@ -1,4 +1,4 @@
-"""From the times of one trial to what it says about how the server batches."""
+"""Judges the group test: did short requests begin beside the long one, and how if not?"""
 
 from __future__ import annotations
 
@@ -8,19 +8,15 @@ from dataclasses import dataclass
 from slotwise_workflows.probe.batching.baseline import median_step
 from slotwise_workflows.probe.batching.doubts import doubt
 from slotwise_workflows.probe.batching.ends import Ends, explain_ends
-from slotwise_workflows.probe.batching.refill import Refill, position
-from slotwise_workflows.probe.batching.slots import Burst
-from slotwise_workflows.probe.batching.spans import Layout, Span, layout, slack_s, spans_of
-from slotwise_workflows.probe.model import (
-    Alone,
-    Baseline,
-    Batching,
-    Evidence,
-    Release,
-    Sample,
-    Sizes,
-    Stage,
+from slotwise_workflows.probe.batching.measures import (
+    Measures,
+    held_layout,
+    no_verdict,
+    slots_shown,
+    together_seen,
 )
+from slotwise_workflows.probe.batching.spans import Layout, slack_s
+from slotwise_workflows.probe.model import Baseline, Batching, Evidence, Release, Sample, Sizes
 from slotwise_workflows.result import Reason
 
 JOINED_BELOW = 0.5
@@ -38,21 +34,8 @@ LEFT_FROM = 0.2
 JOINING_TTFTS = 1.25
 JOINING_STEPS = 2.0
 """Steps more than alone that a request may take to join: the one under way, and noise."""
-
-
-@dataclass(frozen=True, slots=True)
-class Measures:
-    """What a trial is held against: a request alone, those alone so far, and what is known of ends.
-
-    Attributes:
-        baseline: The first request alone.
-        alone: All of them so far.
-        release: Where tokens are not seen, how batches were seen to end, if they were.
-    """
-
-    baseline: Baseline
-    alone: Alone
-    release: Release | None = None
+_A_BATCH = 2
+_APART = 3
 
 
 def judge_group(
@@ -78,14 +61,15 @@ def judge_group(
     long, shorts = samples[0], list(samples[1:])
     reason = doubt(samples, baseline, measures.alone) or _unseen(long, shorts, sizes)
     if reason is not None:
-        return _open("group", trial, reason)
+        return no_verdict("group", trial, reason)
     waits = [_wait(short, long, baseline) for short in shorts]
     prompt = _prompt(shorts, baseline)
     joined = sum(wait < JOINED_BELOW and soon for wait, soon in zip(waits, prompt, strict=True))
     waited = sum(wait >= WAITED_FROM for wait in waits)
     overlap = _overlap(long, shorts, baseline) if waited == len(shorts) else None
-    found = _layout(samples, measures)
+    found = held_layout(samples, measures)
     slack = slack_s(samples, measures.alone)
+    pace_s = measures.alone.seconds_per_token
     ends = None if baseline.streams or waited < len(shorts) else _ends(long, shorts)
     seen = _Seen(len(shorts), joined, waited, overlap, ends)
     batching, reason = _judge(seen, found, shorts, measures)
@@ -100,157 +84,12 @@ def judge_group(
         waits=waits,
         overlap=overlap,
         clusters=[len(cluster) for cluster in found.clusters],
-        together=_together(found, measures),
-        slots=_slots(batching, found, measures),
-        release=_release(shorts, found, slack, ends) if batching == "static" else None,
+        together=together_seen(found, measures),
+        slots=slots_shown(batching, found, measures),
+        release=_release(shorts, found, ends, slack=slack, pace_s=pace_s)
+        if batching == "static"
+        else None,
     )
-
-
-def judge_slots(
-    samples: Sequence[Sample], measures: Measures, burst: Burst, *, trial: int
-) -> Evidence:
-    """Judge one rung of the slots test.
-
-    If nobody waits, it says nothing but how many ran together. Else the queue tells: refilled one
-    by one, batch by batch, or by turn; and the first batch, whether it waited for company.
-
-    Args:
-        samples: In the order sent.
-        measures: What requests alone took.
-        burst: When each was sent.
-        trial: The trial's number.
-
-    Returns:
-        The verdict on this rung.
-    """
-    reason = doubt(samples, measures.baseline, measures.alone)
-    if reason is not None:
-        return _open("slots", trial, reason)
-    found = _layout(samples, measures)
-    gather = _gathering(samples, found, measures, burst) if found.kind == "batches" else None
-    batching, code = _BY_LAYOUT[found.kind]
-    if gather is not None and gather[0] > 0:
-        batching, code = "dynamic", "began_with_later_ones"
-    return _evidence("slots", trial, batching, code, samples, found, measures, gather=gather)
-
-
-def judge_refill(
-    samples: Sequence[Sample], measures: Measures, sizes: Refill, *, trial: int
-) -> Evidence:
-    """Judge one refill test.
-
-    Args:
-        samples: In the order sent.
-        measures: What requests alone took.
-        sizes: What was asked for.
-        trial: The trial's number.
-
-    Returns:
-        The verdict on this trial: `continuous` if all were let in as soon as a slot was free,
-        `static` if only when the longest had ended.
-    """
-    reason = doubt(samples, measures.baseline, measures.alone)
-    if reason is not None:
-        return _open("refill", trial, reason)
-    found = _layout(samples, measures)
-    spans = _spans(samples, measures)
-    batching, code = _BY_LAYOUT[found.kind]
-    where = position(spans, sizes)
-    return _evidence("refill", trial, batching, code, samples, found, measures, where=where)
-
-
-_BY_LAYOUT: dict[str, tuple[Batching, str]] = {
-    "at_once": ("undetermined", "nobody_waited"),
-    "queue": ("continuous", "refilled"),
-    "batches": ("static", "began_together"),
-    "turns": ("serial", "began_by_turn"),
-    "mixed": ("undetermined", "replicas"),
-    "noisy": ("undetermined", "too_noisy"),
-}
-
-
-def _evidence(
-    stage: Stage,
-    trial: int,
-    batching: Batching,
-    code: str,
-    samples: Sequence[Sample],
-    found: Layout,
-    measures: Measures,
-    *,
-    gather: tuple[float, float | None] | None = None,
-    where: float | None = None,
-) -> Evidence:
-    numbers: dict[str, float | int | str | None] = {
-        "requests": len(samples),
-        "together": found.together,
-    }
-    return Evidence(
-        stage=stage,
-        trial=trial,
-        batching=batching,
-        reason=Reason(code=code, numbers=numbers),
-        clusters=[len(cluster) for cluster in found.clusters],
-        position=where,
-        together=_together(found, measures),
-        slots=_slots(batching, found, measures),
-        gather_s=gather,
-    )
-
-
-def _open(stage: Stage, trial: int, reason: Reason) -> Evidence:
-    return Evidence(stage=stage, trial=trial, batching="undetermined", reason=reason)
-
-
-def _spans(samples: Sequence[Sample], measures: Measures) -> list[Span]:
-    slack = slack_s(samples, measures.alone)
-    return spans_of(samples, measures.baseline, slack=slack, release=measures.release)
-
-
-def _layout(samples: Sequence[Sample], measures: Measures) -> Layout:
-    return layout(
-        _spans(samples, measures),
-        ttft_s=measures.alone.ttft_s,
-        slack=slack_s(samples, measures.alone),
-    )
-
-
-def _slots(batching: Batching, found: Layout, measures: Measures) -> int | None:
-    """Slots, where a request more had to wait; only what is seen counts."""
-    seen = measures.baseline.streams or measures.release == "batch"
-    return found.slots if seen and batching != "undetermined" else None
-
-
-def _together(found: Layout, measures: Measures) -> int:
-    """Most seen at once: making tokens, or ending as one batch."""
-    if measures.baseline.streams:
-        return found.together
-    return max(map(len, found.clusters)) if measures.release == "batch" else 1
-
-
-def _gathering(
-    samples: Sequence[Sample], found: Layout, measures: Measures, burst: Burst
-) -> tuple[float, float | None] | None:
-    """How long the first batch of a rung waited for company, as far as the rung tells.
-
-    Nothing, if the first batch had to wait itself: then all that came in the meantime are in it. A
-    server that waits for company lets a request alone wait as long.
-    """
-    named = dict(zip((sample.name for sample in samples), burst.offsets_s, strict=True))
-    first = [named[name] for name in found.clusters[0]]
-    spans = {span.name: span for span in _spans(samples, measures)}
-    earliest = min((spans[name] for name in found.clusters[0]), key=lambda span: span.sent)
-    alone = measures.alone
-    # The prompts of a batch are read together, and so take longer than one.
-    allowed = (1 + len(first) / 4) * alone.ttft_s + 2 * alone.step_s + 3 * alone.noise_s
-    if measures.baseline.streams and (
-        earliest.begin - earliest.sent > allowed
-        or max(first) - min(first) > alone.ttft_min_s + alone.noise_s
-    ):
-        return None
-    others = [offset for name, offset in named.items() if name not in found.clusters[0]]
-    later = [offset - min(first) for offset in others if offset > min(first)]
-    return max(first) - min(first), min(later, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,26 +215,31 @@ def _overlap(long: Sample, shorts: Sequence[Sample], baseline: Baseline) -> floa
 
 
 def _release(
-    shorts: Sequence[Sample], found: Layout, slack: float, ends: Ends | None
+    shorts: Sequence[Sample], found: Layout, ends: Ends | None, *, slack: float, pace_s: float
 ) -> Release | None:
     """Whether answers of a batch end together, although their lengths differ.
 
-    A batch whose ends all lie within what two instants may lie apart was released at once; one
-    whose ends lie three times as far apart was not. Batches that differ, or lie between, leave it
-    open.
+    A batch whose ends all lie within what two instants may lie apart was released at once, if its
+    members' lengths alone would put them three times as far apart; one whose ends do lie so far
+    apart was not. Batches that differ, and none that tells, leave it open.
     """
     if ends is not None:
         return ends.release
     end_s = {short.name: short.end_ns / 1e9 for short in shorts}
-    seen: set[Release | None] = set()
+    tokens = {short.name: short.asked_tokens for short in shorts}
+    seen: set[Release] = set()
     for cluster in found.clusters:
-        own = [end_s[name] for name in cluster if name in end_s]
-        if len(own) > 1:
-            spread = max(own) - min(own)
-            seen.add("batch" if spread <= slack else "own" if spread >= 3 * slack else None)
-    # Two members may happen to be of nearly the same length: they do not gainsay the others.
-    told = seen - {None} or seen
-    return next(iter(told)) if len(told) == 1 else None
+        members = [name for name in cluster if name in end_s]
+        if len(members) < _A_BATCH:
+            continue
+        ends_s = [end_s[name] for name in members]
+        lengths = [tokens[name] for name in members]
+        spread_s = max(ends_s) - min(ends_s)
+        if spread_s >= _APART * slack:
+            seen.add("own")
+        elif spread_s <= slack and (max(lengths) - min(lengths)) * pace_s >= _APART * slack:
+            seen.add("batch")
+    return next(iter(seen)) if len(seen) == 1 else None
 
 
 def _duration(sample: Sample) -> int:

@@ -141,8 +141,7 @@ def _unconfirmed(trials: Sequence[Evidence], alone: Alone) -> Reason | None:
 
 
 def _busy(alone: Alone) -> Reason:
-    numbers = {"ttft_min_ms": alone.ttft_min_s * 1e3, "ttft_max_ms": alone.ttft_max_s * 1e3}
-    return Reason(code="busy", numbers=dict(numbers))
+    return Reason(code="busy", numbers={"wait_ms": alone.wait_s * 1e3})
 
 
 def _family(batching: Batching) -> str:

@@ -8,13 +8,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from slotwise_workflows.probe.batching.baseline import measure, pace_s, refine, summarise
-from slotwise_workflows.probe.batching.classify import (
-    Measures,
-    judge_group,
-    judge_refill,
-    judge_slots,
-)
+from slotwise_workflows.probe.batching.classify import judge_group
 from slotwise_workflows.probe.batching.group import group_trial
+from slotwise_workflows.probe.batching.measures import Measures
+from slotwise_workflows.probe.batching.queues import judge_refill, judge_slots
 from slotwise_workflows.probe.batching.refill import QUEUED, refill_trial, size_refill
 from slotwise_workflows.probe.batching.send import Ask
 from slotwise_workflows.probe.batching.slots import LADDER, Burst, size_burst, slots_trial

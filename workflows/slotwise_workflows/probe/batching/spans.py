@@ -45,10 +45,10 @@ class Layout:
     """How the requests of a trial lay to one another.
 
     Attributes:
-        kind: at_once: nobody waited for another's end. queue: requests waited, always while as many
-            ran as ever did, and each began as another ended. batches: nobody began while an earlier
-            one ran, and some began together. turns: likewise, each alone. mixed: none of these. noisy: the requests are too short against the
-            noise.
+        kind: at_once: nobody waited for another's end. queue: requests waited, always while as
+            many ran as ever did, and the queue moved as one ended. batches: nobody began while one
+            of an earlier batch ran, and some began together. turns: likewise, each alone. mixed:
+            none of these. noisy: the requests are too short against the noise.
         clusters: Those that began together, by name, in order.
         together: Most that ran at once.
         slots: As many ran while another waited, and never more; None if that was not seen.

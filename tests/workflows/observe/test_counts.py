@@ -84,7 +84,7 @@ def test_a_long_log_counts_as_two_hundred() -> None:
 
 def starts(*, met: int = 200, joined: tuple[int, ...] = (), held: int = 0) -> Starts:
     counted = (*joined, *[0] * (MOST_SERVERS + 1 - len(joined)))
-    return Starts(met, counted, held, 0, 0, 0, 0, 0, 0)
+    return Starts(met, counted, counted[0], held, 0, 0, 0, 0, 0, 0)
 
 
 @given(joins=st.integers(0, 200))
@@ -105,12 +105,11 @@ def test_waits_speak_against_continuous(held: int) -> None:
         assert few["continuous"] < 0.01
 
 
-@given(held=st.integers(60, 200), joins=st.integers(60, 200))
-def test_both_at_once_leave_it_open(held: int, joins: int) -> None:
-    found = likelihoods(starts(met=400, joined=(joins,), held=held), NOTHING_ENDED, 0.0, 1)
-    assert found["continuous"] < 0.01
-    if joins > 100:  # of fewer, most are stamps gone wrong
-        assert found["unexplained"] > 0.9
+@given(joins=st.integers(100, 300))
+def test_as_many_waits_as_joins_leave_it_open(joins: int) -> None:
+    counted = starts(met=400, joined=(joins,), held=joins)
+    found = likelihoods(counted, NOTHING_ENDED, 0.0, 1)
+    assert max(found[kind] for kind in ("continuous", "serial", "static", "dynamic")) < 0.9
 
 
 def test_chance_ties_as_many_ends_as_are_expected() -> None:

@@ -76,6 +76,7 @@ def _evidence(starts: Starts, ends: Ends) -> dict[str, Any]:
     return {
         "met": starts.met,
         "joined": list(starts.joined),
+        "let_in": starts.let_in,
         "held": starts.held,
         "beside": starts.beside,
         "waited": starts.waited,

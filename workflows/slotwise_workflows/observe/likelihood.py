@@ -79,7 +79,7 @@ def _held(starts: Starts) -> Mapping[str, float]:
     A server that lets nobody in holds all, but for joins that are counted against it elsewhere; one
     that lets requests in hardly any; several servers some, or none where each takes one request.
     """
-    tried = starts.joined[0] + starts.held
+    tried = starts.let_in + starts.held
     every, none, any_share = (_of(starts.held, tried, share) for share in (HELD, RARELY, ANY))
     return {
         "all": _either(every, any_share),

@@ -43,8 +43,12 @@ class ObservedBatching(Record):
         description="of met, those that began while at least 1, 2, ... 9 batches, which had begun"
         " before, ran on",
     )
+    let_in: int = Field(
+        default=0, description="starts that joined; all that came together count as one"
+    )
     held: int = Field(
-        default=0, description="requests that waited for all that ran, though there was room"
+        default=0,
+        description="starts that waited for all that ran, though there was room; counted likewise",
     )
     beside: int = Field(default=0, description="of waited, those that ran beside the one before")
     waited: int = Field(

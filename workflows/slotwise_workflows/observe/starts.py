@@ -22,8 +22,8 @@ class Starts:
         met: Requests that came while others were there.
         joined: Of `met`, those that began while at least 1, 2, ... batches, which had begun before,
             ran on past them; ``MOST_SERVERS + 1`` counts.
-        held: Those that waited for all that ran, though there was room; those that then started
-            together count as one.
+        let_in: Those that joined, where all that started together count as one.
+        held: Those that waited for all that ran, though there was room, counted likewise.
         beside: Of `waited`, those that ran beside the one before.
         waited: Requests that were waiting when the one before them started; 0 without first tokens.
         short: Of `batches`, those that started with well fewer than most had.
@@ -34,6 +34,7 @@ class Starts:
 
     met: int
     joined: tuple[int, ...]
+    let_in: int
     held: int
     beside: int
     waited: int
@@ -45,7 +46,7 @@ class Starts:
 
 def count_starts(requests: Timed) -> Starts:
     """Adds up what the blocks of a log show."""
-    met = held = 0
+    met = let_in = held = 0
     joined = np.zeros(MOST_SERVERS + 1, dtype=np.int64)
     pairs, sizes = np.zeros(2, dtype=np.int64), np.zeros(4, dtype=np.int64)
     for block, warm in blocks(requests):
@@ -53,11 +54,13 @@ def count_starts(requests: Timed) -> Starts:
         batches = _batches(joins, block)[warm:]
         joined += [int((batches >= least).sum()) for least in range(1, MOST_SERVERS + 2)]
         waits = _held if block.streamed else _held_by_ends
-        held += _occasions(block, waits(block, np.asarray(joins.any(axis=0))), warm)
-        met += int((_met(block) | joins.any(axis=0))[warm:].sum())
+        joining = np.asarray(joins.any(axis=0))
+        let_in += _occasions(block, joining, warm)
+        held += _occasions(block, waits(block, joining), warm)
+        met += int((_met(block) | joining)[warm:].sum())
         pairs += _beside(block)
         sizes += _full_or_short(block)
-    return Starts(met, tuple(joined.tolist()), held, *pairs.tolist(), *sizes.tolist())
+    return Starts(met, tuple(joined.tolist()), let_in, held, *pairs.tolist(), *sizes.tolist())
 
 
 def _met(block: Timed) -> Bools:
@@ -124,9 +127,9 @@ def _held_by_ends(block: Timed, joined: Bools) -> Bools:
     return np.asarray(met.any(axis=0) & ~joined)
 
 
-def _occasions(block: Timed, held: Bools, warm: int) -> int:
-    """How many of those that waited there are, where all that started together count as one."""
-    starts = block.latest[warm:][held[warm:]]
+def _occasions(block: Timed, those: Bools, warm: int) -> int:
+    """How many of some starts there are, where all that came together count as one."""
+    starts = block.latest[warm:][those[warm:]]
     return int((np.diff(starts, prepend=-np.inf) > block.tolerance).sum())
 
 

@@ -21,7 +21,7 @@ def seen(e: Evidence) -> list[Reason]:
         return [_one_by_one(observed)]
     found = []
     if observed.held:
-        tried = observed.held + observed.joined[0]
+        tried = observed.held + observed.let_in
         found.append(Reason(code="seen_waiting", numbers={"held": observed.held, "tried": tried}))
     if observed.tied > observed.tied_by_chance:
         found.append(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-import probe_engines
 import pytest
+
+import probe_engines
 from probe_engines import MAIN, Comparison, gain
 
 PAGE = Path(probe_engines.__file__).with_suffix(".md")

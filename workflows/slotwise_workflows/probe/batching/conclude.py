@@ -64,7 +64,14 @@ def conclude(
     groups = [trial for trial in trials if trial.stage == "group"]
     batching: Batching = "undetermined" if reason is not None or not groups else _agreed(trials)
     if reason is None:
-        reason = groups[0].reason if groups else Reason(code="too_little_done")
+        told = [trial for trial in groups if trial.batching == batching]
+        reason = (
+            told[0].reason
+            if told
+            else groups[0].reason
+            if groups
+            else Reason(code="too_little_done")
+        )
     remarks = _remarks(trials, baseline, alone)
     together = max((trial.together for trial in trials), default=1)
     if batching == "undetermined":
@@ -110,11 +117,29 @@ def _doubt(trials: Sequence[Evidence], alone: Alone, paced: Reason | None) -> Re
         return paced
     opened = [t for t in telling if t.batching == "undetermined" and not _says_nothing(t)]
     found = {_family(t.batching) for t in trials if t.batching != "undetermined"}
+    if found == {"continuous"} and _joined(trials) and all(map(_softens, opened)):
+        return None
     if opened or len(found) > 1:
         if alone.varies:
             return _busy(alone)
         return opened[0].reason if opened else Reason(code="trials_differ")
     return _unconfirmed(trials, alone)
+
+
+def _joined(trials: Sequence[Evidence]) -> bool:
+    """Whether all shorts were seen to join at once, and no group test saw any of them wait."""
+    codes = {trial.reason.code for trial in trials if trial.stage == "group"}
+    return "joined_at_once" in codes and codes <= {"joined_at_once", "joined_late"}
+
+
+def _softens(trial: Evidence) -> bool:
+    """Whether a trial only lowers the confidence in joins that others saw.
+
+    Others' requests can make ours wait, but cannot make all of them begin at once beside a long one
+    on a server that lets none join; a fleet can, hence the low confidence.
+    """
+    late = trial.stage == "group" and trial.reason.code == "joined_late"
+    return late or (trial.stage != "group" and trial.reason.code == "replicas")
 
 
 def _says_nothing(trial: Evidence) -> bool:
@@ -165,7 +190,8 @@ def _confidence(
     joined = all(t.reason.code == "joined_at_once" for t in trials if t.stage == "group")
     enough = groups > 1 and (joined or others > 1)
     confidence: Confidence = "high" if enough else "medium" if groups + others > 1 else "low"
-    if alone.requests < _ENOUGH_ALONE or _low(trials, batching, alone):
+    softened = any(t.batching == "undetermined" and _softens(t) for t in trials)
+    if softened or alone.requests < _ENOUGH_ALONE or _low(trials, batching, alone):
         confidence = "low"
     if batching == "dynamic" and sum(t.batching == "dynamic" for t in trials) < _REPEATED:
         confidence = _LOWER[confidence]
@@ -219,6 +245,8 @@ def _remarks(trials: Sequence[Evidence], baseline: Baseline, alone: Alone) -> tu
         remarks.append(Reason(code="streaming_off"))
     if alone.varies:
         remarks.append(_busy(alone))
+    if _joined(trials):
+        remarks += [t.reason for t in trials if t.batching == "undetermined" and _softens(t)][:1]
     limited = [t for t in trials if t.stage == "slots" and t.reason.code == "rate_limited"]
     if limited:
         remarks.append(limited[0].reason)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -30,13 +30,26 @@ def probe_server_module() -> ModuleType:
 
 
 @pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., object]]:
+def serve() -> Iterator[Callable[..., object]]:
     """Starts a server: its policy's options and, in ``faults``, what it does wrong."""
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "SLOTWISE_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
+    with _serving() as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def serve_once() -> Iterator[Callable[..., object]]:
+    """The same, for what a module looks at from several sides."""
+    with _serving() as start:
+        yield start
+
+
+@contextmanager
+def _serving() -> Iterator[Callable[..., object]]:
     module = _server_module()
-    with ExitStack() as stack:
+    with ExitStack() as stack, pytest.MonkeyPatch.context() as patched:
+        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "SLOTWISE_API_KEY"):
+            patched.delenv(name, raising=False)
+            patched.delenv(name.lower(), raising=False)
 
         def start(*, faults: dict[str, object] | None = None, **policy: object) -> object:
             return stack.enter_context(

@@ -41,7 +41,7 @@ def client_report(
     """Sums up a client.
 
     Args:
-        delays_ns: Sent less due, one a request.
+        delays_ns: Handed on less due, one a request.
         lags_ns: From `watch_loop`.
         wall_ns: How long it sent and waited.
         busy_ns: Processor time of its process meanwhile.

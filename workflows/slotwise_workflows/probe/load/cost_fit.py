@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from slotwise_workflows.errors import InputError
 from slotwise_workflows.probe.load.cost import CostRun
+from slotwise_workflows.probe.load.cost_plan import BATCHES
 from slotwise_workflows.probe.load.findings import CostFinding, CostUnknown, PrefixCache
 from slotwise_workflows.probe.load.rows import COST_ROWS, EQUAL, UNLIKE, traffic_of
 from slotwise_workflows.probe.model import Batching, Release, Sample
@@ -35,7 +36,7 @@ def server_of(
 
     if batching == "undetermined":
         raise ValueError("how the server batches is not known")
-    if batching in {"static", "dynamic"}:
+    if batching in BATCHES:
         return Server(Dynamic(max_delay_ms, release or "batch"), slots)
     return Server(Continuous(), 1 if batching == "serial" else slots)
 

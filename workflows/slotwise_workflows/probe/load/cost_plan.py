@@ -21,6 +21,9 @@ EQUAL_PAIRS = 4
 PROMPTS = (32, 128, 512)
 """Tokens of the prompts where the client's own are not known."""
 
+BATCHES = frozenset({"static", "dynamic"})
+"""Ways of batching under which nobody joins a batch that runs."""
+
 _ROUNDS = (2, 4)  # requests of a user in a rung, at least and at most
 _FEWEST = 48  # requests of all rungs: more rounds where users are few, so that half can be held out
 _MOST_THOUGHT = 4  # iterations
@@ -149,7 +152,7 @@ def plan_cost(
 
 def _turn(batching: Batching, slots: int, users: int, lengths: Ints) -> float:
     """Tokens that a user of a rung waits for in a turn, on average: the own ones, or batches'."""
-    if batching not in {"static", "dynamic"}:
+    if batching not in BATCHES:
         return float(lengths.mean())
     return expected_longest(*histogram(lengths), min(users, slots)) * max(1.0, users / slots)
 
@@ -161,7 +164,7 @@ def most_users(batching: Batching, slots: int) -> int:
     runs those who came while the batch before ran: with as many users as slots they would take
     turns in halves, and only twice as many fill its batches.
     """
-    return 2 * slots if batching in {"static", "dynamic"} else slots
+    return 2 * slots if batching in BATCHES else slots
 
 
 def _ladder(users: int, requests: int) -> list[int]:

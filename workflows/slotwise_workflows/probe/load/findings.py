@@ -24,7 +24,8 @@ class ClientReport(Record):
 
     requests: int = Field(description="sent")
     dispatch_delay_s: Delays | None = Field(
-        description="sent less due: by the schedule, or after a user's own last answer and thought"
+        description="handed to the HTTP client less due: by the schedule, or after a user's own "
+        "last answer and thought; opening a connection is no part of it"
     )
     loop_lag_s: Delays | None = Field(description="how late the client's own timer went off")
     busy_share: float = Field(

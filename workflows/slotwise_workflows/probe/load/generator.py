@@ -198,11 +198,11 @@ class _State:
         return failed or (stop_ns is not None and self.client.clock() >= stop_ns)
 
     async def one(self, index: int, planned: Planned, due_ns: int, *, scheduled: bool) -> Sample:
+        self.delays_ns.append(max(0, self.client.clock() - due_ns))
         try:
             sample = await self.client.send(planned)
         finally:
             self.leave()
-        self.delays_ns.append(max(0, sample.sent_ns - due_ns))
         if scheduled:
             sample = sample.model_copy(update={"scheduled_ns": due_ns})
         self.samples[index] = sample

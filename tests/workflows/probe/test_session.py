@@ -1,0 +1,137 @@
+"""All stages in one session: what is spent, kept and concluded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from slotwise_sim import Workload
+from slotwise_workflows.errors import InputError
+from slotwise_workflows.given import Given
+from slotwise_workflows.probe import (
+    ProbeResult,
+    Replayed,
+    Wanted,
+    figures_of,
+    look_and_measure,
+    make_plan,
+    read_probe,
+    with_probe,
+    write_probe,
+)
+from slotwise_workflows.traffic.model import made_traffic
+
+Serve = Callable[..., Any]
+STEP_MS = 4.0
+
+
+def log(n: int = 40) -> Workload:
+    rng = np.random.default_rng(7)
+    arrival_s = np.cumsum(rng.exponential(0.05, n))
+    return Workload(arrival_s, rng.integers(4, 30, n), rng.integers(5, 40, n))
+
+
+@pytest.fixture(scope="module")
+def looked(serve_once: Serve) -> tuple[ProbeResult, Any]:
+    """One look with every stage, at a server that lets requests join."""
+    server = serve_once(slots=4, step_ms=STEP_MS, per_seq_ms=0.5)
+    traffic = made_traffic(log(), format_id="made")
+    plan = make_plan(trials=1, max_requests=200, max_tokens=6000, long_s=0.6, seconds=120)
+    wanted = Wanted(like=traffic, replay=Replayed(traffic, first=20))
+    return look_and_measure(server.url, plan, wanted, seed=3), server
+
+
+def test_no_more_is_sent_than_was_agreed_to(looked: tuple[ProbeResult, Any]) -> None:
+    found, server = looked
+    asked = [int(str(body["max_tokens"])) for _, _, body in server.requests]
+    assert found.requests_sent == len(asked) == len(found.samples)
+    assert found.requests_sent <= found.plan.requests == 200
+    assert sum(asked) <= found.plan.output_tokens == 6000
+    assert sorted(asked) == sorted(sample.asked_tokens for sample in found.samples)
+
+
+def test_a_replay_sends_the_log_and_holds_the_simulation_against_it(
+    looked: tuple[ProbeResult, Any],
+) -> None:
+    found, _ = looked
+    assert found.replay is not None
+    assert (found.replay.requests, found.replay.failed) == (20, 0)
+    sent = [sample for sample in found.samples if sample.stage == "replay"]
+    lengths = [sample.asked_tokens for sample in sent if sample.name.startswith("replay")]
+    assert sorted(lengths) == sorted(log().output_tokens[:20].tolist())
+    told = found.cost is not None and found.cost.calibration is not None
+    assert (found.replay.simulated is not None) == told
+
+
+def test_the_cost_is_measured_where_the_batching_is_known(looked: tuple[ProbeResult, Any]) -> None:
+    found, _ = looked
+    codes = {remark.code for remark in found.remarks}
+    if found.batching == "undetermined":  # a busy machine
+        assert found.cost is None
+        assert "cost_needs_batching" in codes
+    else:
+        assert found.cost is not None
+        assert (found.cost.calibration is None) == (found.cost.cost_unknown is not None)
+
+
+def test_what_was_written_is_read_again(looked: tuple[ProbeResult, Any], tmp_path: Path) -> None:
+    found, _ = looked
+    calibrated = found.cost is not None and found.cost.calibration is not None
+    (tmp_path / "calibration.json").write_text("of an earlier probe")
+    names = [path.name for path in write_probe(found, tmp_path)]
+    expected = ["probe.jsonl", *(["calibration.json"] if calibrated else []), "probe.json"]
+    assert names == expected
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(expected)
+    assert read_probe(tmp_path) == read_probe(tmp_path / "probe.json") == found
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (None, "no such file"),
+        ("{", "is not JSON"),
+        ("[]", "is not a probe"),
+        ('{"schema": "slotwise/result/v1"}', "is not a probe"),
+        ('{"schema": "slotwise/probe/v1", "url": 1}', "is wrong"),
+        ("[" * 100_000, "is not JSON"),
+    ],
+)
+def test_what_is_no_probe_is_told(tmp_path: Path, content: str | None, what: str) -> None:
+    if content is not None:
+        (tmp_path / "probe.json").write_text(content)
+    with pytest.raises(InputError) as error:
+        read_probe(tmp_path)
+    assert what in error.value.what
+    assert error.value.where == str(tmp_path / "probe.json")
+
+
+def test_what_is_told_wins_over_what_was_found(looked: tuple[ProbeResult, Any]) -> None:
+    found, _ = looked
+    waits = found.model_copy(
+        update={"batching": "dynamic", "gather_s": (0.02, 0.04), "release": "own"}
+    )
+    assert with_probe(Given(), waits).max_delay_ms == pytest.approx(30.0)
+    assert with_probe(Given(), waits).release == "own"
+    told = Given(max_delay_ms=5.0, ms_per_token=7.0, release="batch")
+    both = with_probe(told, waits)
+    assert (both.max_delay_ms, both.ms_per_token, both.release) == (5.0, 7.0, "batch")
+    assert both.cost is None
+    assert both.probe == figures_of(waits)
+    open_end = waits.model_copy(update={"gather_s": (0.02, None)})
+    assert with_probe(Given(), open_end).max_delay_ms == pytest.approx(20.0)
+    static = waits.model_copy(update={"batching": "static"})
+    assert with_probe(Given(), static).max_delay_ms is None
+
+
+def test_without_a_budget_for_it_the_cost_is_left_out(serve: Serve) -> None:
+    server = serve(slots=4, step_ms=STEP_MS)
+    plan = make_plan(trials=1, max_requests=12, max_tokens=1500, long_s=0.5, seconds=60)
+    found = look_and_measure(server.url, plan, Wanted())
+    assert found.requests_sent <= 12
+    assert found.cost is None
+    codes = {remark.code for remark in found.remarks}
+    assert codes & {"cost_needs_batching", "cost_needs_budget"}

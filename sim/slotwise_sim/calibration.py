@@ -114,9 +114,9 @@ def calibrate(
     """Fits the cost of an iteration.
 
     Fitted are ``base_ms``, ``per_seq_ms``, ``per_prefill_token_ms`` (where prompts are known) and
-    ``overhead_ms``. ``per_kv_token_ms``, and then a bend over the batch size, are added only if
-    they take away a tenth of the squared residuals of the times from first token to end, and more
-    than chance would. ``overhead_ms`` and then ``per_prefill_token_ms`` are left at 0 if their
+    ``overhead_ms``. ``per_kv_token_ms`` or a bend over the batch size, and then the other of them,
+    are added only if they take away a tenth of the squared residuals of the times from first token
+    to end, and more than chance would. ``overhead_ms`` and then ``per_prefill_token_ms`` are left at 0 if their
     interval is wider than half an iteration. ``per_prefill_token2_ms`` and ``prefill_base_ms`` are
     not fitted.
 
@@ -141,7 +141,7 @@ def calibrate(
         raise ValueError(f"{min(unknown)!r} cannot be given; what can is {', '.join(GIVABLE)}")
     problem = problem_of(measured, server, given, fit_rows)
     bends = [bend for bend in BENDS if bend < problem.batch[1]]
-    at_most, done = 4 + len(bends), 0
+    at_most, done = 4 + len(bends) + max(1, len(bends)), 0
 
     def fitted(start: Mapping[str, float], bend: int | None = None) -> Fit:
         nonlocal done
@@ -200,12 +200,21 @@ def _chosen(problem: Problem, bends: Sequence[int], fitted: Callable[..., Fit]) 
     start = start_of(problem)
     if not start and "per_kv_token_ms" in problem.given:
         raise UnidentifiableError("every term is given: nothing is left to fit")
-    best = fitted(start)
-    if "per_kv_token_ms" not in problem.given:
-        best = _worth_it(problem, best, [fitted({**best.shares, "per_kv_token_ms": 0.05})])
-    if bends:
-        bent = {**best.shares, "bend": 0.05}
-        best = _worth_it(problem, best, [fitted(bent, bend) for bend in bends])
+    simple = fitted(start)
+
+    def held(of: Fit) -> list[Fit]:
+        """With a cost of the tokens held, too."""
+        shares = {**of.shares, "per_kv_token_ms": 0.05}
+        return [] if "per_kv_token_ms" in problem.given else [fitted(shares, of.bend_seqs)]
+
+    def bent(of: Fit) -> list[Fit]:
+        """With a bend, too."""
+        return [fitted({**of.shares, "bend": 0.05}, bend) for bend in bends]
+
+    # Either may pass for the other, so that neither is tried only after the other is in.
+    best = _worth_it(problem, simple, [*held(simple), *bent(simple)])
+    if best is not simple:
+        best = _worth_it(problem, best, held(best) if best.bend_seqs else bent(best))
     for term, told in (("overhead_ms", _TOLD / OVERHEAD * 2), ("per_prefill_token_ms", _TOLD)):
         if term in best.shares and half_widths(problem, best)[term] > told:
             less = {t: share for t, share in best.shares.items() if t != term}
@@ -220,6 +229,8 @@ def _worth_it(problem: Problem, simple: Fit, others: Sequence[Fit]) -> Fit:
     def cost(of: Fit) -> float:
         return float((np.sqrt(1 + (of.near.span / scale) ** 2) - 1).sum())
 
+    if not others:
+        return simple
     best = min(others, key=cost)
     worth = max(_WORTH, 10 / int(problem.rows.sum()))
     return best if cost(best) < (1 - worth) * cost(simple) else simple

@@ -15,7 +15,7 @@ from slotwise_workflows.report import load_words, probe_reading
 Serve = Callable[..., Any]
 PLAN = make_plan(trials=1, max_requests=24, long_s=0.8, seconds=60)
 # What a machine that is busy with other things makes of a right answer.
-NOISE = {"busy", "too_noisy", "joined_late", "trials_differ"}
+NOISE = {"busy", "too_noisy", "joined_late", "trials_differ", "replicas", "overlap_unclear"}
 QUICK = make_plan(trials=1, max_tokens=3 * 32 + 104, long_s=0.1, seconds=60)
 # Milliseconds a step where what is asked for and kept matters, and not when it came.
 FAST = 2.0

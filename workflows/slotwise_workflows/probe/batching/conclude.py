@@ -16,6 +16,8 @@ _NEEDS_QUIET = {"serial", "dynamic"}
 GATHERING_NOISE_S = 0.0025
 """Noise of the time to the first token above which a short wait for company cannot be seen."""
 _ENOUGH_ALONE = 3
+_FEW = 8
+_SHOWN = 2
 _REPEATED = 2
 _TELLING = ("group", "refill", "slots")
 _LOWER: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "low": "low"}
@@ -213,12 +215,17 @@ def _low(trials: Sequence[Evidence], batching: Batching, alone: Alone) -> bool:
 
 
 def _slots(trials: Sequence[Evidence], batching: Batching, alone: Alone) -> int | None:
-    """Exact only if two trials saw a request wait at the same number, and none saw more."""
+    """Exact only if two trials saw a request wait at the same number, and none saw another.
+
+    Three, where there are many: others' requests may take a few of many slots unseen, and the same
+    number twice may be chance.
+    """
     if batching == "serial":
         return 1
     shown = [trial.slots for trial in trials if trial.slots is not None]
     most = max((max([t.together, *t.clusters]) for t in trials), default=1)
-    if alone.varies or len(shown) < 2 or set(shown) != {most}:
+    enough = _SHOWN if most <= _FEW else _SHOWN + 1
+    if alone.varies or len(shown) < enough or set(shown) != {most}:
         return None
     return most
 

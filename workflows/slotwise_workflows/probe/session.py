@@ -36,7 +36,10 @@ if TYPE_CHECKING:
 
 LOOKING = Budget(requests=128, output_tokens=32_768, seconds=300.0)
 MEASURING = Budget(requests=160, output_tokens=16_384, seconds=120.0)
-"""What finding out how it batches may take, and what an iteration costs; a replay has the rest."""
+"""What finding out how it batches takes as a rule, and what an iteration costs at most.
+
+A plan that allows more than both gives what is beyond to the first; a replay has what is left.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +141,7 @@ def look_and_measure(
         begin = asyncio.get_running_loop().time()
         deadline = begin + plan.seconds
         async with opened(url, api, model, api_key, rng, clock, deadline) as ready:
-            looking = _share(plan, LOOKING) if wanted.cost or wanted.replay else plan
+            looking = _looking(plan)
             result = await find_out(ready, looking, rng, begin + looking.seconds, on_trial)
             if result.stopped_by != "user":
                 spent = _spent(result, asyncio.get_running_loop().time() - begin)
@@ -156,14 +159,14 @@ def look_and_measure(
     return _complete(result, plan, further)
 
 
-def _share(plan: Plan, most: Budget) -> Plan:
-    return plan.model_copy(
-        update={
-            "requests": min(plan.requests, most.requests),
-            "output_tokens": min(plan.output_tokens, most.output_tokens),
-            "seconds": min(plan.seconds, most.seconds),
-        }
-    )
+def _looking(plan: Plan) -> Plan:
+    """The part of a plan for finding out how it batches; that comes first."""
+
+    def part(name: str) -> float:
+        allowed = getattr(plan, name)
+        return max(min(allowed, getattr(LOOKING, name)), allowed - getattr(MEASURING, name))
+
+    return plan.model_copy(update={name: part(name) for name in Budget.model_fields})
 
 
 def _spent(result: ProbeResult, seconds: float) -> Budget:

@@ -104,6 +104,9 @@ def test_a_proxy_that_paces_tokens_does_not_make_a_server_continuous(
 ) -> None:
     policy = {"batching": "static", "step_ms": step_ms, "slots": slots}
     _, found = probe_of(policy, pace_ms=pace_ms, **network)
+    if pace_ms >= 30 * step_ms and network["network_ms"] > step_ms:
+        assert found.confidence == "low"  # all answers are done before anyone waits
+        return
     assert found.batching == "undetermined"
     assert found.reason.code in {"paced", "joined_late", "replicas"}
 

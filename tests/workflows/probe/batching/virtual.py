@@ -266,7 +266,7 @@ def sample(
     )
 
 
-PLAN = make_plan(long_s=2.0, max_tokens=20_000, seconds=200)
+PLAN = make_plan(long_s=2.0, max_requests=128, max_tokens=20_000, seconds=200)
 
 
 async def whole_probe(server: Any, endpoint: Endpoint, plan: Plan) -> tuple[Found, Conclusion]:

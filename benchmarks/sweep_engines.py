@@ -2,7 +2,7 @@
 
     uv run --extra ray benchmarks/sweep_engines.py [SECONDS]
 
-SECONDS is how long one process is to work, 60 if left out. All engines compute the same points in
+SECONDS is how long one process is to work, 90 if left out: two then work for about a minute. All engines compute the same points in
 the same run, and this stops if their rows differ. Without Ray its part is left out.
 """
 
@@ -150,7 +150,7 @@ def ten_thousand(engines: Sequence[tuple[EngineName, int]]) -> None:
 
 def main() -> None:
     """Prints the figures; exit code 1 where a target is missed."""
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 90.0
     engines: list[tuple[EngineName, int]] = [("local", 2)]
     if find_spec("ray") is None:
         print("Ray is not installed: without it")

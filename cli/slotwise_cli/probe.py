@@ -178,9 +178,9 @@ def probe(
     )
     confirm(lines, yes=yes, no_input=no_input, console=console)
     directory = None if output_dir is None else prepare_directory(output_dir)
-    with console.progress("probing") as advance:
+    with console.progress("probing", counted=True) as advance:
         result = look_and_measure(
-            url, plan, wanted, api=api, model=model, api_key=key, seed=seed, on_trial=advance
+            url, plan, wanted, api=api, model=model, api_key=key, seed=seed, on_progress=advance
         )
     if json:
         console.json(result)

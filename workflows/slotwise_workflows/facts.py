@@ -168,7 +168,8 @@ def _batches_already(
 ) -> Known[bool]:
     """As a probe saw it, else by the engine that wrote the log, else by the log's own times."""
     if probe is not None and probe.batching != "undetermined" and probe.confidence != "low":
-        return Known(probe.batching == "continuous", "measured", "probe")
+        source: Source = "measured" if probe.confidence == "high" else "estimated"
+        return Known(probe.batching == "continuous", source, "probe")
     engine = _batching_engine(traffic)
     if engine is not None:
         return Known(True, "estimated", engine)

@@ -14,7 +14,7 @@ import numpy as np
 from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.batching.conclude import conclude, telling
 from slotwise_workflows.probe.batching.doubts import paced, speculative
-from slotwise_workflows.probe.batching.look import Found, OnTrial, look
+from slotwise_workflows.probe.batching.look import Found, look
 from slotwise_workflows.probe.batching.spans import timeline
 from slotwise_workflows.probe.model import Plan, ProbeResult, Sample, Stage, Stopped
 from slotwise_workflows.probe.plan import BASELINE_TOKENS, size_trial
@@ -23,6 +23,9 @@ from slotwise_workflows.probe.wire.client import Clock, Connection, ask, new_cli
 from slotwise_workflows.probe.wire.preflight import Preflight, preflight
 from slotwise_workflows.probe.wire.target import targets
 from slotwise_workflows.result import Reason
+
+OnProgress = Callable[[int, int], None]
+"""Told how many requests are answered, of how many at most."""
 
 
 def probe(
@@ -34,7 +37,7 @@ def probe(
     api_key: str | None = None,
     seed: int = 0,
     clock: Clock = time.perf_counter_ns,
-    on_trial: OnTrial | None = None,
+    on_progress: OnProgress = lambda _done, _most: None,
 ) -> ProbeResult:
     """Finds out from outside how an OpenAI-compatible endpoint batches.
 
@@ -49,7 +52,7 @@ def probe(
         api_key: Sent as a bearer token, and never anywhere else.
         seed: Of the prompts.
         clock: Nanoseconds of a clock that never steps back.
-        on_trial: Told how many group tests are done.
+        on_progress: Told how many requests are answered, of how many at most.
 
     Returns:
         The verdict, its evidence and the times of every request.
@@ -63,7 +66,7 @@ def probe(
         rng = np.random.default_rng(seed)
         deadline = asyncio.get_running_loop().time() + plan.seconds
         async with opened(url, api, model, api_key, rng, clock, deadline) as ready:
-            return await find_out(ready, plan, rng, deadline, on_trial)
+            return await find_out(ready, plan, rng, deadline, on_progress)
 
     return asyncio.run(run())
 
@@ -113,21 +116,19 @@ async def find_out(
     plan: Plan,
     rng: np.random.Generator,
     deadline: float,
-    on_trial: OnTrial | None,
+    on_progress: OnProgress,
 ) -> ProbeResult:
     """Sends the tests of the plan and judges them; the arguments as in `probe` and `opened`."""
     found = Found(ready.sample)
-    sent = _Sent(ready.connection, rng, samples=[ready.sample], requests=ready.requests)
-    stopped = await _look(sent, plan, found, deadline, on_trial)
+    sent = _Sent(ready.connection, rng, [ready.sample], ready.requests, plan.requests, on_progress)
+    stopped = await _look(sent, plan, found, deadline)
     return _result(ready, plan, found, sent, stopped)
 
 
-async def _look(
-    sent: _Sent, plan: Plan, found: Found, deadline: float, on_trial: OnTrial | None
-) -> Stopped | None:
+async def _look(sent: _Sent, plan: Plan, found: Found, deadline: float) -> Stopped | None:
     """Runs the tests; Ctrl-C ends them, and what was done until then counts."""
     try:
-        in_time = await look(sent.ask, plan, found, deadline=deadline, on_trial=on_trial)
+        in_time = await look(sent.ask, plan, found, deadline=deadline)
     except asyncio.CancelledError:
         if not found.trials:
             raise  # nothing to be judged
@@ -146,6 +147,8 @@ class _Sent:
     rng: np.random.Generator
     samples: list[Sample]
     requests: int
+    most: int
+    on_progress: OnProgress
 
     async def ask(
         self,
@@ -167,6 +170,7 @@ class _Sent:
             on_first_token=on_first_token,
         )
         self.samples.append(sample)
+        self.on_progress(len(self.samples), self.most)
         return sample
 
 

@@ -10,12 +10,11 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from slotwise_workflows.errors import UsageError
-from slotwise_workflows.probe.batching.look import OnTrial
 from slotwise_workflows.probe.load.cost import CostRun, measure_scale, run_cost
 from slotwise_workflows.probe.load.cost_fit import fit_cost, server_of
 from slotwise_workflows.probe.load.cost_plan import Budget, CostPlan, plan_cost
@@ -25,7 +24,7 @@ from slotwise_workflows.probe.load.prompts import Scale
 from slotwise_workflows.probe.load.replay import replay_figures, requests_of, run_replay
 from slotwise_workflows.probe.load.replay_plan import ReplayPlan, plan_replay
 from slotwise_workflows.probe.model import Plan, ProbeResult, Sample, Stage
-from slotwise_workflows.probe.run import find_out, opened
+from slotwise_workflows.probe.run import OnProgress, find_out, opened
 from slotwise_workflows.probe.wire.client import Clock
 from slotwise_workflows.probe.wire.preflight import Preflight
 from slotwise_workflows.result import Reason
@@ -109,8 +108,7 @@ def look_and_measure(
     api_key: str | None = None,
     seed: int = 0,
     clock: Clock = time.perf_counter_ns,
-    on_trial: OnTrial | None = None,
-    on_stage: Callable[[Stage], None] = lambda _: None,
+    on_progress: OnProgress = lambda _done, _most: None,
 ) -> ProbeResult:
     """Finds out how an endpoint batches, what an iteration costs there, and how well that predicts.
 
@@ -123,8 +121,7 @@ def look_and_measure(
         api_key: Sent as a bearer token, and never anywhere else.
         seed: Of prompts, lengths and the order of the stages' parts.
         clock: Nanoseconds of a clock that never steps back.
-        on_trial: Told how many group tests are done.
-        on_stage: Told which of the stages after the first begins.
+        on_progress: Told how many requests are answered, of how many at most.
 
     Returns:
         Everything found; ``interrupted`` where Ctrl-C or the plan's time ended it early.
@@ -142,11 +139,22 @@ def look_and_measure(
         deadline = begin + plan.seconds
         async with opened(url, api, model, api_key, rng, clock, deadline) as ready:
             looking = _looking(plan)
-            result = await find_out(ready, looking, rng, begin + looking.seconds, on_trial)
+            result = await find_out(
+                ready,
+                looking,
+                rng,
+                begin + looking.seconds,
+                lambda done, _: on_progress(done, plan.requests),
+            )
             if result.stopped_by != "user":
                 spent = _spent(result, asyncio.get_running_loop().time() - begin)
                 budget = _left(plan, spent)
-                work = _measure(ready, result, wanted, budget, rng, clock, further, on_stage)
+
+                def answered(sample: Sample) -> None:
+                    further.samples.append(sample)
+                    on_progress(len(result.samples) + len(further.samples), plan.requests)
+
+                work = _measure(ready, result, wanted, budget, rng, clock, further, answered)
                 await _kept_on_ctrl_c(work, further)
         return result
 
@@ -162,7 +170,7 @@ def look_and_measure(
 def _looking(plan: Plan) -> Plan:
     """The part of a plan for finding out how it batches; that comes first."""
 
-    def part(name: str) -> float:
+    def part(name: str) -> Any:
         allowed = getattr(plan, name)
         return max(min(allowed, getattr(LOOKING, name)), allowed - getattr(MEASURING, name))
 
@@ -208,15 +216,13 @@ async def _measure(
     rng: np.random.Generator,
     clock: Clock,
     further: _Further,
-    on_stage: Callable[[Stage], None],
+    on_sample: Callable[[Sample], None],
 ) -> None:
     """The stages after the first, each with what those before have left."""
     begin_ns = clock()
 
     def client(stage: Stage) -> Client:
-        on_stage(stage)
-        send = sender(ready.connection, stage)
-        return Client(send, clock=clock, on_sample=further.samples.append)
+        return Client(sender(ready.connection, stage), clock=clock, on_sample=on_sample)
 
     if wanted.cost:
         plan = _cost_plan(ready, result, wanted, budget, rng, further)

@@ -24,8 +24,6 @@ from slotwise_workflows.probe.plan import (
     size_trial,
 )
 
-OnTrial = Callable[[int, int], None]
-"""Told how many group tests are done, of how many."""
 Judge = Callable[[Measures], Evidence]
 
 
@@ -86,9 +84,7 @@ class Found:
         return [judge(measures) for judge in self.judges]
 
 
-async def look(
-    ask: Ask, plan: Plan, found: Found, *, deadline: float, on_trial: OnTrial | None = None
-) -> bool:
+async def look(ask: Ask, plan: Plan, found: Found, *, deadline: float) -> bool:
     """Runs the tests of a plan: alone, group, slots, refill, and again, so that drift cancels.
 
     What is done is added to ``found`` trial by trial; whoever interrupts this has what was done. A
@@ -100,7 +96,6 @@ async def look(
         plan: What may be sent.
         found: With the first request alone in it.
         deadline: On the event loop's clock.
-        on_trial: Told how many group tests are done.
 
     Returns:
         Whether the plan was carried out; False if its time ran out.
@@ -112,8 +107,6 @@ async def look(
     for done in range(plan.trials):
         if not await tests.round(first=done == 0, left=plan.trials - done - 1):
             return not tests.late
-        if on_trial is not None:
-            on_trial(done + 1, plan.trials)
     await tests.one_alone(groups=0)
     return not tests.late
 

@@ -54,7 +54,7 @@ def _doubts(result: Result, words: Words) -> tuple[str, ...]:
         if own is None or own.source in {"given", "measured"}:
             return ()
         text = words(
-            "page.confidence_read",
+            "page.confidence_probed" if own.basis == "probe" else "page.confidence_read",
             fact=words(f"fact.{name}"),
             value=fact_value(own, words),
             basis=known(words, "basis", own.basis),

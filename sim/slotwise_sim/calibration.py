@@ -116,8 +116,8 @@ def calibrate(
     Fitted are ``base_ms``, ``per_seq_ms``, ``per_prefill_token_ms`` (where prompts are known) and
     ``overhead_ms``. ``per_kv_token_ms`` or a bend over the batch size, and then the other of them,
     are added only if they take away a tenth of the squared residuals of the times from first token
-    to end, and more than chance would. ``overhead_ms`` and then ``per_prefill_token_ms`` are left at
-    0 if their interval is wider than half an iteration. ``per_prefill_token2_ms`` and
+    to end, and more than chance would. ``overhead_ms`` and then ``per_prefill_token_ms`` are left
+    at 0 if their interval is wider than half an iteration. ``per_prefill_token2_ms`` and
     ``prefill_base_ms`` are not fitted.
 
     Args:

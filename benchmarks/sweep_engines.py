@@ -3,8 +3,8 @@
     uv run --extra ray benchmarks/sweep_engines.py [SECONDS]
 
 SECONDS is how long one process is to work, 90 if left out: two then work for about a minute. All
-engines compute the same points in the same run, and this stops if their rows differ. Without Ray its
-part is left out.
+engines compute the same points in the same run, and this stops if their rows differ. Without Ray
+its part is left out.
 """
 
 from __future__ import annotations

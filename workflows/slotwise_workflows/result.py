@@ -343,6 +343,12 @@ class ProbeFigures(Record):
     output_tokens: int = Field(description="as the server counts them")
     timeline: list[TimelineRow] = Field(description="of the trial that tells most")
     cost: CostRecord | None = Field(description="fitted to the probe; null where it was not")
+    held_out: int = Field(0, description="requests that the cost was not fitted to; 0 without any")
+    cost_errors: dict[str, float] = Field(
+        default={},
+        description="simulated over measured, less one, of those held out, else of those fitted to:"
+        " latency_mean, latency_p95, ttft_mean",
+    )
     prediction: Prediction | None
 
 

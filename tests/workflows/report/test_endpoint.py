@@ -91,10 +91,31 @@ def test_the_prediction_is_held_against_what_was_measured(make_result: Make) -> 
         return {row[0]: row[3] for row in table.rows}
 
     assert errors() == {
-        "Mean latency": "−5.0%",
+        "Mean latency": "−5%",
         "p95 latency": "+10%",
-        "From the first request to the last answer": "+0%",
+        "From the first request to the last answer": "0%",
     }
+
+
+@pytest.mark.parametrize("held_out", [0, 63])
+def test_how_good_the_cost_is_stands_in_the_reports_language(
+    make_result: Make, language: Language, held_out: int
+) -> None:
+    cost = {
+        "kind": "calibration",
+        "name": "endpoint",
+        "source": "slotwise calibrate",
+        "quality": "on the requests",
+        "kv_tokens": None,
+        "values": {"base_ms": 8.0},
+    }
+    errors = {"latency_mean": -0.031, "latency_p95": 0.0004, "ttft_mean": 0.12}
+    result = probed(make_result, cost=cost, held_out=held_out, cost_errors=errors)
+    text = as_html(compose(result, load_words(language), Branding()))
+    assert "−3.1%" in text
+    assert "+12%" in text
+    counted = {"en": "63 requests held out", "ja": "当てはめに使わなかったリクエスト63件"}
+    assert (counted[language] in text) == (held_out == 63)
 
 
 def test_both_skins_escape_it(make_result: Make, language: Language) -> None:

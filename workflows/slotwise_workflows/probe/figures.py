@@ -42,6 +42,7 @@ def with_probe(given: Given, result: ProbeResult) -> Given:
 def figures_of(result: ProbeResult) -> ProbeFigures:
     """What a report shows of a probe."""
     cost = _cost(result)
+    held_out, errors = _errors(result)
     return ProbeFigures(
         url=result.url,
         kind=result.endpoint.kind,
@@ -58,6 +59,8 @@ def figures_of(result: ProbeResult) -> ProbeFigures:
         output_tokens=result.output_tokens,
         timeline=result.timeline,
         cost=None if cost is None else CostRecord.of(cost),
+        held_out=held_out,
+        cost_errors=errors,
         prediction=None if result.replay is None else _prediction(result.replay),
     )
 
@@ -104,6 +107,17 @@ def _cost(result: ProbeResult) -> StatedCost | None:
     if result.cost is None or result.cost.calibration is None:
         return None
     return cost_of(result.cost.calibration, result.url)
+
+
+def _errors(result: ProbeResult) -> tuple[int, dict[str, float]]:
+    """How many requests the fitted cost is judged by, and how far it is off on them."""
+    calibration = None if result.cost is None else result.cost.calibration
+    if calibration is None:
+        return 0, {}
+    judged = calibration.hold_out
+    errors = calibration.errors if judged is None else judged.errors
+    told = errors.model_dump(include={"latency_mean", "latency_p95", "ttft_mean"})
+    return 0 if judged is None else judged.judged, told
 
 
 def _prediction(replay: ReplayFigures) -> Prediction:

@@ -29,9 +29,17 @@ def findings(probe: ProbeFigures, words: Words) -> list[str]:
     told += _gathering(probe, words)
     told += [because(own, words) for own in probe.remarks]
     if probe.cost is not None:
-        told.append(words("probe.cost", quality=clean(probe.cost.quality, 300)))
+        off = {name: signed(share, words) for name, share in probe.cost_errors.items()}
+        key = "probe.cost_held_out" if probe.held_out else "probe.cost_fitted"
+        told.append(words(key, requests=probe.held_out, **off))
     told.append(words("probe.sent", requests=probe.requests_sent, tokens=probe.output_tokens))
     return told
+
+
+def signed(share: float, words: Words) -> str:
+    """A relative error with its sign; what rounds to nothing has none."""
+    told = words.number(round(abs(share), 3), "percent")
+    return told if round(share, 3) == 0 else ("−" if share < 0 else "+") + told
 
 
 def _gathering(probe: ProbeFigures, words: Words) -> list[str]:

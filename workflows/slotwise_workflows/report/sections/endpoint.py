@@ -58,7 +58,7 @@ def _timeline(probe: ProbeFigures, words: Words) -> Figure | None:
         words,
         "probe-timeline",
         probe_chart.requests_over_time(requests, names, labels),
-        title=words("probe.picture", **told),
+        title=words("probe.picture_all" if beside == len(others) else "probe.picture", **told),
         description=words("probe.description", **told, end=first.last_token_s),
         table=table(words("probe.table"), heads, rows),
         label="measured",
@@ -82,7 +82,7 @@ def _prediction(own: Prediction, words: Words) -> Table:
             *(
                 (
                     words.number(own.simulated[key], "seconds"),
-                    _signed(own.simulated[key] / seconds - 1, words),
+                    probe_reading.signed(own.simulated[key] / seconds - 1, words),
                 )
                 if own.simulated
                 else ()
@@ -105,7 +105,3 @@ def _prediction(own: Prediction, words: Words) -> Table:
         tag=words("label.measured"),
         note=" ".join(notes),
     )
-
-
-def _signed(share: float, words: Words) -> str:
-    return ("−" if share < 0 else "+") + words.number(abs(share), "percent")

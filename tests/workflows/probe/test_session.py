@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from slotwise_sim import Workload
-from slotwise_workflows.errors import InputError
+from slotwise_workflows.errors import InputError, UsageError
 from slotwise_workflows.given import Given
 from slotwise_workflows.probe import (
     ProbeResult,
@@ -135,3 +135,34 @@ def test_without_a_budget_for_it_the_cost_is_left_out(serve: Serve) -> None:
     assert found.cost is None
     codes = {remark.code for remark in found.remarks}
     assert codes & {"cost_needs_batching", "cost_needs_budget"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        ({"first": 30, "length_scale": 1e6}, UsageError),
+        ({"rate_scale": -1.0}, UsageError),
+        ({"rate_scale": float("nan")}, UsageError),
+        ({"busiest_s": 0.0}, UsageError),
+        ({"first": 3, "busiest_s": 1.0}, UsageError),
+    ],
+)
+def test_a_replay_that_cannot_be_is_told_before_anything_is_sent(
+    serve: Serve, asked: dict[str, Any], error: type[Exception]
+) -> None:
+    server = serve(slots=4, step_ms=STEP_MS)
+    replay = Replayed(made_traffic(log(), format_id="made"), **asked)
+    with pytest.raises(error):
+        look_and_measure(server.url, make_plan(trials=1), Wanted(cost=False, replay=replay))
+    assert server.requests == []
+
+
+def test_a_replay_that_no_longer_fits_leaves_what_was_found(serve: Serve) -> None:
+    server = serve(slots=4, step_ms=STEP_MS)
+    traffic = made_traffic(log(), format_id="made")
+    plan = make_plan(trials=1, max_requests=24, max_tokens=1500, long_s=0.5, seconds=60)
+    wanted = Wanted(cost=False, replay=Replayed(traffic, first=20))
+    found = look_and_measure(server.url, plan, wanted)
+    assert found.replay is None
+    assert "replay_failed" in {remark.code for remark in found.remarks}
+    assert found.requests_sent == len(server.requests) <= 24

@@ -10,11 +10,12 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from slotwise_workflows.errors import UsageError
+from slotwise_workflows.errors import EndpointError, SlotwiseError, UsageError
 from slotwise_workflows.probe.load.cost import CostRun, measure_scale, run_cost
 from slotwise_workflows.probe.load.cost_fit import fit_cost, server_of
 from slotwise_workflows.probe.load.cost_plan import Budget, CostPlan, plan_cost
@@ -28,6 +29,7 @@ from slotwise_workflows.probe.run import OnProgress, find_out, opened
 from slotwise_workflows.probe.wire.client import Clock
 from slotwise_workflows.probe.wire.preflight import Preflight
 from slotwise_workflows.result import Reason
+from slotwise_workflows.sweep.engine import ray_is_missing
 
 if TYPE_CHECKING:
     from slotwise_sim.replay import Server
@@ -130,9 +132,12 @@ def look_and_measure(
         UsageError: The URL, the key or the window of the replay cannot be used.
         EndpointError: The endpoint cannot be reached or does not answer the first request.
         InputError: The log to be replayed has no arrival times.
+        MissingExtraError: The replay is to be sent by several processes, and Ray is not installed.
     """
     rng = np.random.default_rng(seed)
     further = _Further()
+    if wanted.replay is not None:
+        _check_replay(wanted.replay, plan)  # before anything is spent
 
     async def run() -> ProbeResult:
         begin = asyncio.get_running_loop().time()
@@ -164,6 +169,8 @@ def look_and_measure(
             further.spread()
         except KeyboardInterrupt:
             further.interrupted = True
+        except SlotwiseError as error:  # what was found before stays
+            further.remarks.append(_replay_failed(error))
     return _complete(result, plan, further)
 
 
@@ -235,7 +242,11 @@ async def _measure(
                 seconds=max(0.0, budget.seconds - (clock() - begin_ns) / 1e9),
             )
     if wanted.replay is not None:
-        replay = _replay_plan(ready, wanted.replay, budget, rng)
+        try:
+            replay = _replay_plan(ready.endpoint.max_model_tokens, wanted.replay, budget, rng)
+        except UsageError as error:
+            further.remarks.append(_replay_failed(error))
+            return
         own = client("replay")
         if further.cost is None:
             _, scale = await measure_scale(own, rng)
@@ -312,8 +323,16 @@ def _cost_plan(
         return None
 
 
+def _check_replay(replay: Replayed, plan: Plan) -> None:
+    """Whether the log can be replayed at all, within all that may be sent."""
+    if replay.spread and find_spec("ray") is None:
+        raise ray_is_missing()
+    whole = Budget(requests=plan.requests, output_tokens=plan.output_tokens, seconds=plan.seconds)
+    _replay_plan(None, replay, whole, np.random.default_rng(0))
+
+
 def _replay_plan(
-    ready: Preflight, replay: Replayed, budget: Budget, rng: np.random.Generator
+    context_tokens: int | None, replay: Replayed, budget: Budget, rng: np.random.Generator
 ) -> ReplayPlan:
     return plan_replay(
         replay.traffic,
@@ -323,8 +342,13 @@ def _replay_plan(
         rate_scale=replay.rate_scale,
         length_scale=replay.length_scale,
         budget=budget,
-        context_tokens=ready.endpoint.max_model_tokens,
+        context_tokens=context_tokens,
     )
+
+
+def _replay_failed(error: SlotwiseError) -> Reason:
+    why = ": ".join(filter(None, (error.what, error.why)))
+    return Reason(code="replay_failed", numbers={"why": why})
 
 
 def _complete(result: ProbeResult, plan: Plan, further: _Further) -> ProbeResult:
@@ -338,7 +362,10 @@ def _complete(result: ProbeResult, plan: Plan, further: _Further) -> ProbeResult
     if further.replay is not None:
         sent, replayed = further.replay
         calibration = None if cost is None else cost.calibration
-        replay = replay_figures(sent, replayed, calibration=calibration, server=server)
+        try:
+            replay = replay_figures(sent, replayed, calibration=calibration, server=server)
+        except EndpointError as error:
+            further.remarks.append(_replay_failed(error))
     return result.model_copy(
         update={
             "plan": plan,

@@ -138,7 +138,7 @@ def diagnose(
             language=told,
             formats=written,
             branding=branding,
-            command=["slotwise", *(shown if word == probe else word for word in sys.argv[1:])],
+            command=["slotwise", *_shown(sys.argv[1:], probe, shown)],
             config=_in_force(file, given, reading, told, written, branding),
             made=made,
             look=look,
@@ -181,6 +181,12 @@ def _look(
         lambda traffic: look_and_measure(probe, plan, Wanted(like=traffic), api_key=key, seed=seed),
         first.shown,
     )
+
+
+def _shown(words: Sequence[str], probe: str | None, shown: str) -> list[str]:
+    """The command line without what the query of a URL may hold."""
+    told = {probe: shown, f"--probe={probe}": f"--probe={shown}"} if probe else {}
+    return [told.get(word, word) for word in words]
 
 
 def _name(file: WorkloadFile | None, paths: Sequence[str]) -> str:

@@ -43,6 +43,8 @@ def fact(name: str, value: float | str | None, source: Source = "given") -> Fact
         (["--ms-per-token", "12.3456789", "a.csv"], "--ms-per-token 12.3456789"),
         (["--slots", "8", "--", "--odd.csv", "-x.csv"], "--slots 8"),
         (["a.csv", "--client", "顧客 A"], "--client '顧客 A'"),
+        (["a.csv", "--probe", "http://h:1/v1", "--yes"], "--probe http://h:1/v1"),
+        (["a.csv", "--probe=probe", "--slots", "8"], "--slots 8"),  # of then it tells nothing
     ],
 )
 def test_the_options_of_this_run_come_again(options: list[str], again: str) -> None:

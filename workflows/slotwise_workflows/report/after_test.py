@@ -11,9 +11,9 @@ from slotwise_workflows.result import Fact
 
 NEW_LOG = "NEW_LOG"
 # Options of `slotwise diagnose` that take no value; a word after any other option is its value.
-FLAGS = frozenset({"--allow-truncated", "--json", "--quiet", "--no-input", "--debug"})
+FLAGS = frozenset({"--allow-truncated", "--json", "--quiet", "--no-input", "--debug", "--yes"})
 # What concerns that run alone: where it wrote and how it spoke.
-_NOT_AGAIN = frozenset({"--output-dir", "--json", "--quiet", "--no-input", "--debug"})
+_NOT_AGAIN = frozenset({"--output-dir", "--json", "--quiet", "--no-input", "--debug", "--yes"})
 _FROM_FACTS = ("slots", "replicas", "ms_per_token", "max_delay_ms", "serving", "mode")
 # What no option tells stands in a workload file.
 WORKLOAD = "WORKLOAD.yaml"
@@ -51,7 +51,8 @@ def _options(command: Sequence[str]) -> list[str] | None:
         whole = [word]
         if not equals and option not in FLAGS:
             whole += islice(rest, 1)
-        if option not in _NOT_AGAIN:
+        found_before = option == "--probe" and "://" not in whole[-1]
+        if option not in _NOT_AGAIN and not found_before:
             kept += whole
     return kept
 

@@ -16,7 +16,8 @@ from markdown_table import markdown_table
 from slotwise_sim import Continuous, Dynamic, PerToken, Policy, Static, Step, Workload, simulate
 from slotwise_sim.policies import answers_together
 from slotwise_sim.workload import Floats, Ints
-from slotwise_workflows.observe import ObservedBatching, observe_batching
+from slotwise_workflows.observe.batching import observe_batching
+from slotwise_workflows.observe.record import ObservedBatching
 from slotwise_workflows.traffic.model import Traffic, made_traffic
 
 POLICIES: Mapping[str, Policy] = {

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from slotwise_sim.workload import Workload
-from slotwise_workflows.observe import observe_batching
+from slotwise_workflows.observe.batching import observe_batching
 from slotwise_workflows.traffic import ReadOptions, Traffic, read_traffic
 from slotwise_workflows.traffic.model import made_traffic
 

@@ -15,7 +15,8 @@ from slotwise_sim.workload import Floats
 from slotwise_workflows.costs import StatedCost
 from slotwise_workflows.given import Given
 from slotwise_workflows.measure.segments import model_column
-from slotwise_workflows.observe import ObservedBatching, observe_batching
+from slotwise_workflows.observe.batching import observe_batching
+from slotwise_workflows.observe.record import ObservedBatching
 from slotwise_workflows.result import ProbeFigures, Source
 from slotwise_workflows.traffic.model import Traffic
 

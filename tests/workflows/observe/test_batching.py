@@ -10,7 +10,8 @@ import pytest
 
 from batching_from_logs import POLICIES, Setting, any_setting, judged, logged
 from slotwise_sim import Continuous, PerToken, Policy, Static, Workload, simulate
-from slotwise_workflows.observe import ObservedBatching, observe_batching
+from slotwise_workflows.observe.batching import observe_batching
+from slotwise_workflows.observe.record import ObservedBatching
 from slotwise_workflows.traffic.model import Traffic, made_traffic
 
 TTFT = "gen_ai.response.time_to_first_chunk"

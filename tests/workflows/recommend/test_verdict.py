@@ -14,7 +14,7 @@ from slotwise_workflows.compare.load import Load
 from slotwise_workflows.compare.sorting import Sorted
 from slotwise_workflows.costs import StatedCost
 from slotwise_workflows.facts import Facts, Known, Range
-from slotwise_workflows.observe import ObservedBatching
+from slotwise_workflows.observe.record import ObservedBatching
 from slotwise_workflows.recommend import codes
 from slotwise_workflows.recommend.advice import _ACTION_NUMBERS, NEXT_ACTIONS
 from slotwise_workflows.recommend.evidence import Evidence

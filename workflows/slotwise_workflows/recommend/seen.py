@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slotwise_workflows.observe import ObservedBatching
+from slotwise_workflows.observe.record import ObservedBatching
 from slotwise_workflows.recommend.evidence import Evidence
 from slotwise_workflows.result import Reason
 

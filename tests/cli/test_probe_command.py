@@ -186,7 +186,7 @@ def test_json_alone_goes_to_stdout(cli_process: CliProcess, endpoint: str, tmp_p
 def test_a_person_reads_sentences(cli_process: CliProcess, endpoint: str) -> None:
     done = cli_process("probe", endpoint, "--yes", "--quiet", environment=WITH_KEY)
     assert done.returncode == 0
-    assert b"cannot be told" in done.stdout
+    assert b"could not be told" in done.stdout
     assert done.stderr == b""
 
 

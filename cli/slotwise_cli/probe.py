@@ -164,8 +164,10 @@ def probe(
             ray_address,
             None if key is None else api_key_env or KEY_VARIABLE,
         )
-    elif (replay_first, replay_busiest, rate_scale, length_scale) != (None, None, 1.0, 1.0):
-        raise UsageError("there is nothing to scale or choose from", hint="Add --replay LOG")
+    elif any((replay_first, replay_busiest, ray_address, workers > 1)) or (
+        (rate_scale, length_scale) != (1.0, 1.0)
+    ):
+        raise UsageError("there is nothing to replay", hint="Add --replay LOG")
     wanted = Wanted(cost=cost, like=None if like is None else _log(like, console), replay=again)
     lines = plan_text(
         plan,

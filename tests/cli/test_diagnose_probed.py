@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from slotwise_workflows.probe import read_probe
+
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli
 
@@ -110,6 +112,24 @@ def test_it_counts_as_far_as_it_was_sure(
     assert found["source"] == source or found["basis"] == "log_timings"
     assert (facts["slots"]["value"], facts["slots"]["source"]) == (5, "given")
     assert (result["verdict"] == "already") == (found["value"] == "yes")
+
+
+def test_a_probe_that_was_interrupted_ends_it(
+    cli: Cli, log_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was found is kept; nobody who pressed Ctrl-C waits for a report."""
+    found = read_probe(probed(tmp_path, interrupted=True, stopped_by="user"))
+    monkeypatch.setattr("slotwise_workflows.probe.look_and_measure", lambda *_, **__: found)
+    words = ["--probe", "http://localhost:1", "--yes", "--output-dir", tmp_path / "o"]
+    said = cli("diagnose", log_file, *words)
+    assert said.code == 130
+    assert sorted(path.name for path in (tmp_path / "o").iterdir()) == ["probe.json", "probe.jsonl"]
+
+
+def test_what_belongs_to_a_replay_wants_one(cli: Cli) -> None:
+    for words in (["--workers", 2], ["--ray-address", "h:1"], ["--rate-scale", 2]):
+        said = cli("probe", "http://localhost:1", "--yes", *words)
+        assert (said.code, "--replay LOG" in said.err) == (2, True)
 
 
 def test_a_probe_that_is_not_there_is_told(cli: Cli, log_file: Path, tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def _batches_already(
     traffic: Traffic, observed: ObservedBatching, probe: ProbeFigures | None
 ) -> Known[bool]:
     """As a probe saw it, else by the engine that wrote the log, else by the log's own times."""
-    if probe is not None and probe.batching != "undetermined" and probe.confidence != "low":
+    if probe is not None and probe.trusted:
         source: Source = "measured" if probe.confidence == "high" else "estimated"
         return Known(probe.batching == "continuous", source, "probe")
     engine = _batching_engine(traffic)
@@ -286,7 +286,7 @@ def _replicas(given: Given) -> Known[int | None]:
 def _slots(traffic: Traffic, given: Given, in_flight: _InFlight | None) -> Range:
     if given.slots is not None:
         return Range(given.slots, given.slots, given.slots, "given", "given")
-    if given.probe is not None and given.probe.slots is not None:
+    if given.probe is not None and given.probe.slots is not None and given.probe.trusted:
         seen = given.probe.slots
         return Range(seen, seen, seen, "measured", "probe")
     low, value, high = ASSUMED_SLOTS

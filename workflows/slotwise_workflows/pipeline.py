@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from slotwise_sim import PerToken
 from slotwise_workflows.costs import CostRecord
 from slotwise_workflows.diagnose import diagnose
+from slotwise_workflows.errors import Cancelled
 from slotwise_workflows.events import Artifact, OnEvent, Progress, StepFinished, StepStarted, ignore
 from slotwise_workflows.files import staged
 from slotwise_workflows.given import Given
@@ -118,10 +119,21 @@ def run_diagnose(
 
 
 def _probed(given: Given, found: ProbeResult, directory: Path) -> tuple[Given, list[Path]]:
-    """What is known with a probe, whose files are kept at once: asking again costs."""
+    """What is known with a probe, whose files are kept at once: asking again costs.
+
+    Raises:
+        Cancelled: The probe was interrupted.
+    """
     from slotwise_workflows.probe import with_probe, write_probe
 
-    return with_probe(given, found), write_probe(found, directory)
+    written = write_probe(found, directory)
+    if found.stopped_by == "user":
+        raise Cancelled(
+            "interrupted",
+            why=f"what the probe found until then is in {directory}",
+            hint=f"Diagnose with it by --probe {directory}, or probe again",
+        )
+    return with_probe(given, found), written
 
 
 def _swept_cost(result: Result) -> CostRecord:

@@ -120,7 +120,7 @@ def session(workers: int, address: str | None, *, store_bytes: int = 0) -> Itera
             raise SlotwiseError(
                 "Ray cannot be started here",
                 why="this program imported it before, and it is then open to the network",
-                hint="Call ray.init() before, or use --engine local",
+                hint="Call ray.init() before, or work without Ray",
             )
         stack.enter_context(_silence("ray"))
         options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
@@ -248,7 +248,7 @@ def _unreachable(address: str | None, error: Exception) -> SlotwiseError:
             hint="Use the same versions here, or leave the address out to use this machine",
         )
     if address is None:
-        return SlotwiseError("Ray cannot be started here", why=why, hint="Use --engine local")
+        return SlotwiseError("Ray cannot be started here", why=why, hint="Work without Ray")
     return EndpointError(
         "the Ray cluster cannot be reached",
         where=address,

@@ -351,6 +351,11 @@ class ProbeFigures(Record):
     )
     prediction: Prediction | None
 
+    @property
+    def trusted(self) -> bool:
+        """Whether what it found of the server counts; at low confidence it is shown alone."""
+        return self.batching != "undetermined" and self.confidence != "low"
+
 
 class InputFile(Record):
     """One file that was read."""

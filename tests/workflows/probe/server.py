@@ -69,6 +69,7 @@ class Faults:
     usage: bool = True
     done: bool = True
     stop_after: int | None = None  # ends by itself after so many tokens
+    at_least: int = 0  # answers with so many tokens, whatever was asked for
     error_after: int | None = None  # an error event after so many tokens
     drop_after: int | None = None  # closes the connection after so many tokens
     crlf: bool = False
@@ -292,7 +293,7 @@ class Server:
         self, writer: asyncio.StreamWriter, body: dict[str, object], *, chat: bool
     ) -> None:
         asked = int(str(body.get("max_completion_tokens", body.get("max_tokens"))))
-        job = Job(min(asked, self.faults.stop_after or asked))
+        job = Job(max(self.faults.at_least, min(asked, self.faults.stop_after or asked)))
         min(self.engines, key=lambda engine: engine.load).submit(job)
         streams = bool(body.get("stream")) and self.faults.stream
         options = body.get("stream_options")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,8 @@ from slotwise_workflows.probe import (
     with_probe,
     write_probe,
 )
+from slotwise_workflows.probe import session as session_module
+from slotwise_workflows.probe.run import find_out
 from slotwise_workflows.traffic.model import made_traffic
 
 Serve = Callable[..., Any]
@@ -81,7 +86,6 @@ def test_the_cost_is_measured_where_the_batching_is_known(looked: tuple[ProbeRes
 def test_what_was_written_is_read_again(looked: tuple[ProbeResult, Any], tmp_path: Path) -> None:
     found, _ = looked
     calibrated = found.cost is not None and found.cost.calibration is not None
-    (tmp_path / "calibration.json").write_text("of an earlier probe")
     names = [path.name for path in write_probe(found, tmp_path)]
     expected = ["probe.jsonl", *(["calibration.json"] if calibrated else []), "probe.json"]
     assert names == expected
@@ -112,7 +116,12 @@ def test_what_is_no_probe_is_told(tmp_path: Path, content: str | None, what: str
 def test_what_is_told_wins_over_what_was_found(looked: tuple[ProbeResult, Any]) -> None:
     found, _ = looked
     waits = found.model_copy(
-        update={"batching": "dynamic", "gather_s": (0.02, 0.04), "release": "own"}
+        update={
+            "batching": "dynamic",
+            "confidence": "high",
+            "gather_s": (0.02, 0.04),
+            "release": "own",
+        }
     )
     assert with_probe(Given(), waits).max_delay_ms == pytest.approx(30.0)
     assert with_probe(Given(), waits).release == "own"
@@ -166,3 +175,117 @@ def test_a_replay_that_no_longer_fits_leaves_what_was_found(serve: Serve) -> Non
     assert found.replay is None
     assert "replay_failed" in {remark.code for remark in found.remarks}
     assert found.requests_sent == len(server.requests) <= 24
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How the server batches is known, whatever a busy machine makes of the tests."""
+
+    async def known_batching(*words: Any) -> ProbeResult:
+        found = await find_out(*words)
+        four = {"batching": "continuous", "confidence": "high", "slots": 4, "slots_at_least": 4}
+        return found.model_copy(update=four)
+
+    monkeypatch.setattr(session_module, "find_out", known_batching)
+
+
+SMALL = make_plan(trials=1, max_requests=160, max_tokens=5000, long_s=0.4, seconds=120)
+
+
+@pytest.mark.usefixtures("known")
+def test_the_cost_is_found_over_a_socket_and_predicts(serve: Serve) -> None:
+    server = serve(slots=4, step_ms=STEP_MS, per_seq_ms=0.5)
+    traffic = made_traffic(log(), format_id="made")
+    wanted = Wanted(like=traffic, replay=Replayed(traffic, first=20))
+    found = look_and_measure(server.url, SMALL, wanted, seed=4)
+    assert found.cost is not None
+    assert found.cost.calibration is not None, found.cost.cost_unknown
+    assert found.replay is not None
+    assert found.replay.simulated is not None
+    figures = figures_of(found)
+    assert figures.prediction is not None
+    assert figures.prediction.simulated.keys() == figures.prediction.measured.keys()
+    assert figures.cost_errors.keys() == {"latency_mean", "latency_p95", "ttft_mean"}
+
+
+@pytest.mark.usefixtures("known")
+@pytest.mark.parametrize("stage", ["cost", "replay"])
+def test_ctrl_c_in_a_later_stage_keeps_what_was_measured(serve: Serve, stage: str) -> None:
+    server = serve(slots=4, step_ms=STEP_MS)
+    traffic = made_traffic(log(), format_id="made")
+    wanted = Wanted(cost=stage == "cost", replay=Replayed(traffic, first=20))
+    first_stage = len(look_and_measure(server.url, SMALL, Wanted(cost=False), seed=4).samples)
+
+    def interrupt(done: int, _most: int) -> None:
+        if done == first_stage + 6:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        found = look_and_measure(server.url, SMALL, wanted, seed=4, on_progress=interrupt)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (found.interrupted, found.stopped_by) == (True, "user")
+    assert found.batching == "continuous"
+    assert (found.cost, found.replay) == (None, None)
+    assert {"baseline", stage} <= {sample.stage for sample in found.samples}
+    assert found.requests_sent >= len(found.samples)
+
+
+@pytest.mark.usefixtures("known")
+def test_ctrl_c_while_the_cost_is_fitted_keeps_what_was_measured(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_words: Any, **_named: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(session_module, "fit_cost", interrupted)
+    server = serve(slots=4, step_ms=STEP_MS)
+    found = look_and_measure(server.url, SMALL, Wanted(), seed=4)
+    assert (found.cost, found.stopped_by) == (None, "user")
+    assert "cost" in {sample.stage for sample in found.samples}
+    assert found.requests_sent == len(server.requests)
+
+
+@pytest.mark.usefixtures("known")
+def test_sizing_the_prompts_of_a_replay_counts(serve: Serve) -> None:
+    """Without a cost stage two requests are sent to learn how long a word is."""
+    server = serve(slots=4, step_ms=STEP_MS)
+    traffic = made_traffic(log(), format_id="made")
+    plan = make_plan(trials=1, max_requests=60, max_tokens=5000, long_s=0.4, seconds=60)
+    found = look_and_measure(server.url, plan, Wanted(cost=False, replay=Replayed(traffic)))
+    assert found.replay is not None
+    assert found.requests_sent == len(server.requests) <= 60
+    assert sum(sample.asked_tokens for sample in found.samples) <= 5000
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("known")
+def test_several_processes_send_a_replay(serve: Serve) -> None:
+    server = serve(slots=4, step_ms=STEP_MS)
+    traffic = made_traffic(log(), format_id="made")
+    wanted = Wanted(cost=False, replay=Replayed(traffic, first=20, workers=2))
+    found = look_and_measure(server.url, SMALL, wanted)
+    assert found.replay is not None
+    assert (found.replay.answered, found.replay.failed) == (20, 0)
+    assert found.replay.prompt_tokens_off is not None
+    names = {sample.name.partition("/")[0] for sample in found.samples if sample.stage == "replay"}
+    assert {"worker-1", "worker-2"} <= names
+    assert found.requests_sent == len(server.requests) == len(found.samples)
+
+
+def test_what_is_doubtful_is_shown_and_does_not_count(looked: tuple[ProbeResult, Any]) -> None:
+    doubtful = looked[0].model_copy(
+        update={"batching": "dynamic", "confidence": "low", "gather_s": (0.02, 0.04)}
+    )
+    assert with_probe(Given(), doubtful) == Given(probe=figures_of(doubtful))
+
+
+def test_a_calibration_of_ones_own_stays(looked: tuple[ProbeResult, Any], tmp_path: Path) -> None:
+    found = looked[0].model_copy(update={"cost": None})
+    (tmp_path / "calibration.json").write_text("{}")
+    write_probe(found, tmp_path)
+    assert (tmp_path / "calibration.json").read_text() == "{}"
+    (tmp_path / "probe.json").write_text(json.dumps({"cost": {"calibration": {}}}))
+    write_probe(found, tmp_path)
+    assert not (tmp_path / "calibration.json").exists()

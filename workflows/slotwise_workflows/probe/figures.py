@@ -28,11 +28,14 @@ def with_probe(given: Given, result: ProbeResult) -> Given:
         given: What the user told; it wins.
         result: The probe.
     """
+    probe = figures_of(result)
+    if not probe.trusted:
+        return replace(given, probe=probe)
     cost = _cost(result)
     told = given.cost is not None or given.ms_per_token is not None
     return replace(
         given,
-        probe=figures_of(result),
+        probe=probe,
         cost=given.cost if told else cost,
         release=given.release or result.release,
         max_delay_ms=result.delay_ms if given.max_delay_ms is None else given.max_delay_ms,

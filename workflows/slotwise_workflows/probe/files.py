@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from slotwise_workflows.calibrate.file import NAME, write_calibration
@@ -24,7 +25,7 @@ def write_probe(result: ProbeResult, directory: Path) -> list[Path]:
 
     Args:
         result: The probe.
-        directory: Where; it exists. A calibration of an earlier probe does not stay.
+        directory: Where; it exists. The calibration of a probe that was there does not stay.
 
     Returns:
         Their paths.
@@ -35,10 +36,18 @@ def write_probe(result: ProbeResult, directory: Path) -> list[Path]:
     written = [write_file(directory / REQUESTS, requests_jsonl(result.samples))]
     calibration = None if result.cost is None else result.cost.calibration
     if calibration is None:
-        (directory / NAME).unlink(missing_ok=True)
+        _drop_calibration_of_earlier_probe(directory)
     else:
         written.append(write_calibration(calibration, directory / NAME))
     return [*written, write_file(directory / RESULT, as_json(result))]
+
+
+def _drop_calibration_of_earlier_probe(directory: Path) -> None:
+    """One that the probe before found, and not one that `calibrate` wrote there."""
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        earlier = json.loads((directory / RESULT).read_bytes())
+        if earlier["cost"]["calibration"] == json.loads((directory / NAME).read_bytes()):
+            (directory / NAME).unlink()
 
 
 def requests_jsonl(samples: Sequence[Sample]) -> bytes:

@@ -211,8 +211,10 @@ class ProbeResult(Record):
     timeline: list[TimelineRow] = Field(description="of the trial that tells most")
     requests_sent: int
     output_tokens: int = Field(description="as the server counts them")
-    cost: CostFinding | None = Field(None, description="what an iteration costs; null if not asked")
-    replay: ReplayFigures | None = Field(None, description="a log sent again; null if not asked")
+    cost: CostFinding | None = Field(
+        None, description="what an iteration costs; null if not measured"
+    )
+    replay: ReplayFigures | None = Field(None, description="a log sent again; null if it was not")
     samples: list[Sample]
 
     @property

@@ -11,20 +11,27 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from slotwise_workflows.errors import EndpointError, SlotwiseError, UsageError
+from slotwise_workflows.probe.budget import MEASURING, Budget, for_looking
 from slotwise_workflows.probe.load.cost import CostRun, measure_scale, run_cost
 from slotwise_workflows.probe.load.cost_fit import fit_cost, server_of
-from slotwise_workflows.probe.load.cost_plan import Budget, CostPlan, plan_cost
+from slotwise_workflows.probe.load.cost_plan import CostPlan, plan_cost
+from slotwise_workflows.probe.load.findings import CostFinding, ReplayFigures
 from slotwise_workflows.probe.load.generator import Client, sender
-from slotwise_workflows.probe.load.model import Sent
+from slotwise_workflows.probe.load.model import Planned, Sent
 from slotwise_workflows.probe.load.prompts import Scale
-from slotwise_workflows.probe.load.replay import replay_figures, requests_of, run_replay
+from slotwise_workflows.probe.load.replay import (
+    MOST_FAILED,
+    replay_figures,
+    requests_of,
+    run_replay,
+)
 from slotwise_workflows.probe.load.replay_plan import ReplayPlan, plan_replay
-from slotwise_workflows.probe.model import Plan, ProbeResult, Sample, Stage
+from slotwise_workflows.probe.model import Plan, ProbeResult, Sample, Stage, Stopped
 from slotwise_workflows.probe.run import OnProgress, find_out, opened
 from slotwise_workflows.probe.wire.client import Clock
 from slotwise_workflows.probe.wire.preflight import Preflight
@@ -34,13 +41,6 @@ from slotwise_workflows.sweep.engine import ray_is_missing
 if TYPE_CHECKING:
     from slotwise_sim.replay import Server
     from slotwise_workflows.traffic import Traffic
-
-LOOKING = Budget(requests=128, output_tokens=32_768, seconds=300.0)
-MEASURING = Budget(requests=160, output_tokens=16_384, seconds=120.0)
-"""What finding out how it batches takes as a rule, and what an iteration costs at most.
-
-A plan that allows more than both gives what is beyond to the first; a replay has what is left.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,8 @@ class _Further:
     cost: CostRun | None = None
     replay: tuple[Sent, ReplayPlan] | None = None
     spread: Callable[[], None] | None = None
+    sent: int = 0
+    late: bool = False
     interrupted: bool = False
 
 
@@ -143,7 +145,7 @@ def look_and_measure(
         begin = asyncio.get_running_loop().time()
         deadline = begin + plan.seconds
         async with opened(url, api, model, api_key, rng, clock, deadline) as ready:
-            looking = _looking(plan)
+            looking = for_looking(plan) if wanted.cost or wanted.replay is not None else plan
             result = await find_out(
                 ready,
                 looking,
@@ -152,14 +154,14 @@ def look_and_measure(
                 lambda done, _: on_progress(done, plan.requests),
             )
             if result.stopped_by != "user":
-                spent = _spent(result, asyncio.get_running_loop().time() - begin)
-                budget = _left(plan, spent)
+                passed_s = asyncio.get_running_loop().time() - begin
+                left = Budget.of(plan).less(result.requests_sent, result.samples, passed_s)
 
                 def answered(sample: Sample) -> None:
                     further.samples.append(sample)
                     on_progress(len(result.samples) + len(further.samples), plan.requests)
 
-                work = _measure(ready, result, wanted, budget, rng, clock, further, answered)
+                work = _measure(ready, result, wanted, left, rng, clock, further, answered)
                 await _kept_on_ctrl_c(work, further)
         return result
 
@@ -172,37 +174,6 @@ def look_and_measure(
         except SlotwiseError as error:  # what was found before stays
             further.remarks.append(_replay_failed(error))
     return _complete(result, plan, further)
-
-
-def _looking(plan: Plan) -> Plan:
-    """The part of a plan for finding out how it batches; that comes first."""
-
-    def part(name: str) -> Any:
-        allowed = getattr(plan, name)
-        return max(min(allowed, getattr(LOOKING, name)), allowed - getattr(MEASURING, name))
-
-    return plan.model_copy(update={name: part(name) for name in Budget.model_fields})
-
-
-def _spent(result: ProbeResult, seconds: float) -> Budget:
-    asked = sum(sample.asked_tokens for sample in result.samples)
-    return Budget(requests=result.requests_sent, output_tokens=asked, seconds=seconds)
-
-
-def _left(plan: Plan, spent: Budget) -> Budget:
-    return Budget(
-        requests=max(0, plan.requests - spent.requests),
-        output_tokens=max(0, plan.output_tokens - spent.output_tokens),
-        seconds=max(0.0, plan.seconds - spent.seconds),
-    )
-
-
-def _smaller(one: Budget, other: Budget) -> Budget:
-    return Budget(
-        requests=min(one.requests, other.requests),
-        output_tokens=min(one.output_tokens, other.output_tokens),
-        seconds=min(one.seconds, other.seconds),
-    )
 
 
 async def _kept_on_ctrl_c(work: Awaitable[None], further: _Further) -> None:
@@ -229,33 +200,52 @@ async def _measure(
     begin_ns = clock()
 
     def client(stage: Stage) -> Client:
-        return Client(sender(ready.connection, stage), clock=clock, on_sample=on_sample)
+        send = sender(ready.connection, stage)
+
+        async def counted(planned: Planned) -> Sample:
+            further.sent += 1
+            return await send(planned)
+
+        return Client(counted, clock=clock, on_sample=on_sample)
+
+    def left() -> Budget:
+        return budget.less(further.sent, further.samples, (clock() - begin_ns) / 1e9)
 
     if wanted.cost:
-        plan = _cost_plan(ready, result, wanted, budget, rng, further)
+        plan = _cost_plan(ready, result, wanted, left(), rng, further)
         if plan is not None:
             further.cost = await run_cost(client("cost"), plan, rng)
-            asked = sum(sample.asked_tokens for sample in further.samples)
-            budget = Budget(
-                requests=max(0, budget.requests - len(further.samples)),
-                output_tokens=max(0, budget.output_tokens - asked),
-                seconds=max(0.0, budget.seconds - (clock() - begin_ns) / 1e9),
-            )
     if wanted.replay is not None:
-        try:
-            replay = _replay_plan(ready.endpoint.max_model_tokens, wanted.replay, budget, rng)
-        except UsageError as error:
-            further.remarks.append(_replay_failed(error))
-            return
-        own = client("replay")
-        if further.cost is None:
-            _, scale = await measure_scale(own, rng)
-        else:
+        await _replay(ready, wanted.replay, client("replay"), left, rng, further)
+    further.late = (
+        any(sample.fault == "timeout" for sample in further.samples) or not left().seconds
+    )
+
+
+async def _replay(
+    ready: Preflight,
+    asked: Replayed,
+    client: Client,
+    left: Callable[[], Budget],
+    rng: np.random.Generator,
+    further: _Further,
+) -> None:
+    """Replays a log as far as it fits into what is left."""
+    longest = ready.endpoint.max_model_tokens
+    try:
+        _replay_plan(longest, asked, left(), rng)
+        if further.cost is not None:
             scale = further.cost.scale
-        if wanted.replay.spread:  # Ray has no place inside of an event loop
-            further.spread = partial(_spread, ready, wanted.replay, replay, scale, rng, further)
-        else:
-            further.replay = await run_replay(own, replay, scale, rng), replay
+        else:  # two requests, so that it may fit no longer
+            _, scale = await measure_scale(client, rng)
+        plan = _replay_plan(longest, asked, left(), rng)
+    except UsageError as error:
+        further.remarks.append(_replay_failed(error))
+        return
+    if asked.spread:  # Ray has no place inside of an event loop
+        further.spread = partial(_spread, ready, asked, plan, scale, rng, further)
+    else:
+        further.replay = await run_replay(client, plan, scale, rng), plan
 
 
 def _spread(
@@ -277,7 +267,9 @@ def _spread(
         seconds=plan.seconds,
         address=asked.address,
         key_variable=asked.key_variable,
+        give_up_after=max(1, MOST_FAILED // asked.workers),
     )
+    further.sent += len(sent.samples)
     further.samples += sent.samples
     further.replay = sent, plan
 
@@ -294,7 +286,7 @@ def _cost_plan(
     if result.batching == "undetermined":
         further.remarks.append(Reason(code="cost_needs_batching"))
         return None
-    budget = _smaller(budget, MEASURING)
+    budget = budget.at_most(MEASURING)
     lengths = None
     prompts: dict[str, np.ndarray] = {}
     if wanted.like is not None:
@@ -327,8 +319,7 @@ def _check_replay(replay: Replayed, plan: Plan) -> None:
     """Whether the log can be replayed at all, within all that may be sent."""
     if replay.spread and find_spec("ray") is None:
         raise ray_is_missing()
-    whole = Budget(requests=plan.requests, output_tokens=plan.output_tokens, seconds=plan.seconds)
-    _replay_plan(None, replay, whole, np.random.default_rng(0))
+    _replay_plan(None, replay, Budget.of(plan), np.random.default_rng(0))
 
 
 def _replay_plan(
@@ -352,20 +343,15 @@ def _replay_failed(error: SlotwiseError) -> Reason:
 
 
 def _complete(result: ProbeResult, plan: Plan, further: _Further) -> ProbeResult:
-    """The result with what the later stages found; what is computed from it is computed here."""
+    """The result with what the later stages found; an interrupt leaves what was measured."""
+    cost, replay = None, None
+    try:
+        cost, replay = _computed(result, further)
+    except KeyboardInterrupt:
+        further.interrupted = True
     samples = [*result.samples, *further.samples]
-    server = _server(result)
-    cost = None
-    if further.cost is not None and server is not None:
-        cost = fit_cost(further.cost, server, others=result.samples)
-    replay = None
-    if further.replay is not None:
-        sent, replayed = further.replay
-        calibration = None if cost is None else cost.calibration
-        try:
-            replay = replay_figures(sent, replayed, calibration=calibration, server=server)
-        except EndpointError as error:
-            further.remarks.append(_replay_failed(error))
+    late: Stopped | None = "max_seconds" if further.late else result.stopped_by
+    stopped = "user" if further.interrupted else late
     return result.model_copy(
         update={
             "plan": plan,
@@ -373,12 +359,29 @@ def _complete(result: ProbeResult, plan: Plan, further: _Further) -> ProbeResult
             "cost": cost,
             "replay": replay,
             "samples": samples,
-            "requests_sent": result.requests_sent + len(further.samples),
+            "requests_sent": result.requests_sent + further.sent,
             "output_tokens": sum(sample.output_tokens or 0 for sample in samples),
-            "interrupted": result.interrupted or further.interrupted,
-            "stopped_by": "user" if further.interrupted else result.stopped_by,
+            "interrupted": stopped is not None,
+            "stopped_by": stopped,
         }
     )
+
+
+def _computed(
+    result: ProbeResult, further: _Further
+) -> tuple[CostFinding | None, ReplayFigures | None]:
+    """The cost fitted to what was seen, and the replay held against a simulation at that cost."""
+    server, cost, replay = _server(result), None, None
+    if further.cost is not None and server is not None:
+        cost = fit_cost(further.cost, server, others=result.samples)
+    if further.replay is not None:
+        sent, plan = further.replay
+        calibration = None if cost is None else cost.calibration
+        try:
+            replay = replay_figures(sent, plan, calibration=calibration, server=server)
+        except EndpointError as error:
+            further.remarks.append(_replay_failed(error))
+    return cost, replay
 
 
 def _server(result: ProbeResult) -> Server | None:

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slotwise_workflows.errors import UsageError
+from slotwise_workflows.probe.budget import Budget
 from slotwise_workflows.probe.load.cost import CostRun, measure_scale, prompt_factor, run_cost
 from slotwise_workflows.probe.load.cost_fit import fit_cost, prefix_cache, server_of
 from slotwise_workflows.probe.load.cost_plan import (
     EQUAL_PAIRS,
-    Budget,
     CostPlan,
     article_lengths,
     most_users,

@@ -7,8 +7,9 @@ from typing import get_args
 
 import pytest
 
+from slotwise_workflows.probe.budget import Budget
 from slotwise_workflows.probe.load import findings
-from slotwise_workflows.probe.load.cost_plan import Budget, CostPlan, Rung
+from slotwise_workflows.probe.load.cost_plan import CostPlan, Rung
 from slotwise_workflows.record import Record
 
 PAGE = (Path(__file__).parents[4] / "docs/reference/load.md").read_text(encoding="utf-8")

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from slotwise_sim import Workload
+from slotwise_workflows.probe.budget import Budget
 from slotwise_workflows.probe.files import requests_jsonl
 from slotwise_workflows.probe.load.cost import CostRun, run_cost
 from slotwise_workflows.probe.load.cost_fit import fit_cost, server_of
-from slotwise_workflows.probe.load.cost_plan import Budget, plan_cost
+from slotwise_workflows.probe.load.cost_plan import plan_cost
 from slotwise_workflows.probe.load.generator import Client, sender
 from slotwise_workflows.probe.load.model import Sent
 from slotwise_workflows.probe.load.prompts import Scale

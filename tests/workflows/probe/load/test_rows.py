@@ -13,11 +13,12 @@ from typer.testing import CliRunner
 from slotwise_cli.app import app
 from slotwise_workflows.calibrate.file import read_calibration
 from slotwise_workflows.calibrate.timings import probe_rows
+from slotwise_workflows.probe.budget import Budget
 from slotwise_workflows.probe.files import requests_jsonl
 from slotwise_workflows.probe.load.client_report import client_report
 from slotwise_workflows.probe.load.cost import CostRun, run_cost
 from slotwise_workflows.probe.load.cost_fit import fit_cost, server_of
-from slotwise_workflows.probe.load.cost_plan import Budget, plan_cost
+from slotwise_workflows.probe.load.cost_plan import plan_cost
 from slotwise_workflows.probe.load.prompts import Scale
 from slotwise_workflows.probe.load.rows import EQUAL, has_cost_rows, traffic_of
 from slotwise_workflows.probe.model import Baseline, Sample

@@ -269,6 +269,16 @@ def test_whether_lengths_can_be_forced(
     assert endpoint.usage is faults.get("usage", True)
 
 
+def test_answers_without_a_bound_end_it_at_once(serve: Serve, fly: Fly) -> None:
+    """Nobody could say what a probe would cost."""
+    server = serve(**FAST, faults={"at_least": 65})
+    with pytest.raises(EndpointError, match="does not keep to max_tokens") as error:
+        fly(server.url)
+    assert error.value.why == "it answered with 65 tokens where 32 were asked for"
+    assert len(server.requests) == 1
+    assert fly(serve(**FAST, faults={"at_least": 64}).url).endpoint.lengths_forced is False
+
+
 def test_a_server_that_does_not_stream(serve: Serve, fly: Fly) -> None:
     found = fly(serve(**FAST, faults={"stream": False}).url)
     assert (found.endpoint.streams, found.endpoint.usage) == (False, True)

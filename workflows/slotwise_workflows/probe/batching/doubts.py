@@ -111,4 +111,5 @@ def _cached_whole(sample: Sample, tokens: int, baseline: Baseline, alone: Alone)
 def _unmet(sample: Sample) -> bool:
     if sample.output_tokens is None:
         return sample.finish_reason == "stop"
-    return sample.output_tokens < HONOURED_FROM * sample.asked_tokens
+    share = sample.output_tokens / sample.asked_tokens
+    return not HONOURED_FROM <= share <= 1 / HONOURED_FROM

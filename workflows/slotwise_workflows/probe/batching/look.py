@@ -217,7 +217,8 @@ class _Tests:
         """Adds a trial, unless the deadline cut it short."""
         if asyncio.get_running_loop().time() >= self.deadline:
             self.late = True
-            return False
+            if any(sample.fault == "timeout" for sample in samples):
+                return False
         self.found.judges.append(judge)
         self.found.samples[self._next()] = samples
         self.found.trials.append(judge(self.found.measures))

@@ -10,6 +10,7 @@ from pydantic import Field
 from slotwise_sim.lengths import expected_longest, histogram
 from slotwise_sim.workload import Ints
 from slotwise_workflows.errors import UsageError
+from slotwise_workflows.probe.budget import Budget
 from slotwise_workflows.probe.load.prompts import SIZING_WORDS
 from slotwise_workflows.probe.model import Baseline, Batching
 from slotwise_workflows.record import Record
@@ -29,14 +30,6 @@ _FEWEST = 48  # requests of all rungs: more rounds where users are few, so that 
 _MOST_THOUGHT = 4  # iterations
 _FEWEST_TOKENS = 8  # of an answer on average: shorter ones tell more of prefill than of decoding
 _SLOWER = 1.5  # an iteration with all slots busy against one alone: llama.cpp and vLLM on CPU
-
-
-class Budget(Record):
-    """What the cost stage may spend at most."""
-
-    requests: int = 160
-    output_tokens: int = 16_384
-    seconds: float = 120.0
 
 
 class Rung(Record):

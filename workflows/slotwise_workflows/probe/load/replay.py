@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from slotwise_sim.replay import Server
     from slotwise_workflows.calibrate.file import CalibrationFile
 
-_MOST_FAILED = 20
+MOST_FAILED = 20
+"""Failures after which no more of a replay is sent."""
 
 
 def requests_of(plan: ReplayPlan, scale: Scale, rng: np.random.Generator) -> list[Planned]:
@@ -56,7 +57,7 @@ async def run_replay(
     """
     requests = requests_of(plan, scale, rng)  # made before the start: it takes time
     stop_ns = client.clock() + round(plan.seconds * 1e9)
-    client = replace(client, give_up_after=_MOST_FAILED, stop_ns=stop_ns)
+    client = replace(client, give_up_after=MOST_FAILED, stop_ns=stop_ns)
     return await open_loop(client, requests, plan.workload.arrival_s)
 
 
@@ -166,7 +167,11 @@ def _rate(arrival_s: Floats) -> float | None:
 def _prompts_off(samples: Sequence[Sample], plan: ReplayPlan) -> float | None:
     """Over the requests whose prompt the server counted."""
     wanted = {f"replay-{n}": int(p) for n, p in enumerate(plan.workload.prompt_tokens, start=1)}
-    counted = {s.name: s.prompt_tokens for s in samples if s.prompt_tokens is not None}
+    counted = {
+        sample.name.rpartition("/")[2]: sample.prompt_tokens  # of a worker: worker-1/replay-1
+        for sample in samples
+        if sample.prompt_tokens is not None
+    }
     total = sum(wanted[name] for name in counted)
     return sum(counted.values()) / total - 1 if total else None
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from slotwise_sim.workload import Floats, Ints, Workload, at_load, rows_of
 from slotwise_workflows.errors import InputError, UsageError
-from slotwise_workflows.probe.load.cost_plan import Budget
+from slotwise_workflows.probe.budget import Budget
 from slotwise_workflows.traffic import Traffic
 
 

@@ -32,6 +32,7 @@ from slotwise_workflows.probe.wire.client import Connection, new_client
 
 _LEAD_S = 0.5  # from the last word with the workers to the common start
 _READY_S = 120.0
+_HEARD_S = 30.0  # beyond the end of its time: then a worker is taken for lost
 _OWN = {"client", "clock", "deadline"}  # of a connection: each process has its own
 
 
@@ -107,7 +108,7 @@ def spread_load(
         connection: Where to; its client is not used.
         stage: Of the samples.
         workers: How many processes.
-        seconds: After which requests are given up, from the start.
+        seconds: After which requests are given up, from now: starting the workers counts.
         address: Of an existing Ray cluster; None starts a Ray of our own on this machine.
         key_variable: Environment variable of the workers' machines that holds the API key.
         max_in_flight: Requests unanswered at once, of all workers together.
@@ -132,9 +133,10 @@ def spread_load(
         Job(share, plain, stage, key_variable, each, give_up_after, seconds)
         for share in split(load, workers)
     ]
+    asked_s = time.perf_counter()
     with _actors(len(jobs), address) as (ray, actors):
         try:
-            return _together(ray, actors, jobs)
+            return _together(ray, actors, jobs, asked_s)
         except ray.exceptions.RayError as error:
             raise told(error, hint="Send from one process") from None
 
@@ -248,8 +250,11 @@ def _actors(count: int, address: str | None) -> Iterator[tuple[Any, list[Any]]]:
                     ray.kill(actor)
 
 
-def _together(ray: Any, actors: Sequence[Any], jobs: Sequence[Job]) -> Sent:
-    """Agrees on a start with all workers, and collects what they saw."""
+def _together(ray: Any, actors: Sequence[Any], jobs: Sequence[Job], asked_s: float) -> Sent:
+    """Agrees on a start with all workers, and collects what they saw.
+
+    What it took until they were ready is taken off the jobs' seconds.
+    """
     key_variable = jobs[0].key_variable
     try:
         ray.get([actor.wall_ns.remote(key_variable) for actor in actors], timeout=_READY_S)
@@ -259,6 +264,8 @@ def _together(ray: Any, actors: Sequence[Any], jobs: Sequence[Job]) -> Sent:
             hint="Ask for fewer workers, or wait until the cluster is free",
         ) from None
     clocks = [_clock_of(ray, actor, key_variable) for actor in actors]
+    left_s = max(0.0, jobs[0].seconds - (time.perf_counter() - asked_s) - _LEAD_S)
+    jobs = [replace(job, seconds=left_s) for job in jobs]
     start_wall_ns = time.time_ns() + round(_LEAD_S * 1e9)
     start_ns = time.perf_counter_ns() + start_wall_ns - time.time_ns()
     running = [
@@ -268,8 +275,8 @@ def _together(ray: Any, actors: Sequence[Any], jobs: Sequence[Job]) -> Sent:
     seen, lost = [], 0
     for number, (reference, job) in enumerate(zip(running, jobs, strict=True), start=1):
         try:
-            sent, own_start_ns = ray.get(reference)
-        except ray.exceptions.ActorDiedError:
+            sent, own_start_ns = ray.get(reference, timeout=left_s + _LEAD_S + _HEARD_S)
+        except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
             lost += len(job.load)
             continue
         seen.append(_moved(sent, f"worker-{number}/", start_ns - own_start_ns))

@@ -34,6 +34,7 @@ from slotwise_workflows.probe.wire.target import Target
 
 TRIES = 3
 """Requests at most: the other API, or fewer fields, may have to be tried."""
+_MOST_TIMES = 2
 _LIST_S = 15.0
 _PAGE_S = 5.0
 
@@ -228,6 +229,7 @@ async def _first_answer(
         answer = await send(connection, tokens=tokens, prompt=prompt(rng))
         sample = answer.sample(stage="baseline", name="baseline", trial=0)
         if sample.fault is None:
+            _check_length(connection, sample)
             break
         following = _following(connection, remaining, answer, sample, last=tries == TRIES - 1)
         if following is None or tries == TRIES:
@@ -239,6 +241,22 @@ async def _first_answer(
             )
         connection = following
     return connection, sample, tries
+
+
+def _check_length(connection: Connection, sample: Sample) -> None:
+    """Refuses an endpoint whose answers have no bound: nobody could say what a probe costs there.
+
+    Raises:
+        EndpointError: The answer is more than twice as long as was asked for.
+    """
+    tokens = sample.output_tokens or 0
+    if tokens > _MOST_TIMES * sample.asked_tokens:
+        raise EndpointError(
+            "the endpoint does not keep to max_tokens",
+            where=connection.target.shown,
+            why=f"it answered with {tokens} tokens where {sample.asked_tokens} were asked for",
+            hint="Probe an endpoint that does, such as the server behind it",
+        )
 
 
 def _following(

@@ -7,10 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
+from slotwise_workflows.errors import EndpointError
 from slotwise_workflows.probe.model import Sample
-from slotwise_workflows.probe.wire.client import LONGEST_WAIT_S, Connection, ask, backoff_s
+from slotwise_workflows.probe.wire.client import LONGEST_WAIT_S, Connection, backoff_s
+from slotwise_workflows.probe.wire.preflight import TRIES, _first_answer
 
 STREAM = (
     b'data: {"choices": [{"delta": {"content": "x"}}]}\n\n'
@@ -33,60 +36,62 @@ def replies(*responses: tuple[int, dict[str, str], bytes]) -> tuple[Any, list[fl
     return handler, times
 
 
+GOOD = (200, EVENTS, STREAM)
+
+
 @pytest.mark.parametrize(
-    ("responses", "retries", "expected", "final"),
+    ("responses", "expected"),
     [
-        ([(200, EVENTS, STREAM)], 2, [0], None),
-        ([(429, {}, b""), (200, EVENTS, STREAM)], 0, [0], "rate_limited"),
-        ([(429, {}, b""), (200, EVENTS, STREAM)], 2, [0, 1], None),
-        ([(429, {"retry-after": "7"}, b""), (200, EVENTS, STREAM)], 2, [0, 7], None),
-        ([(503, {"retry-after-ms": "2500"}, b""), (200, EVENTS, STREAM)], 2, [0, 2.5], None),
-        ([(503, {}, b"")], 3, [0, 1, 3, 7], "server_error"),
-        ([(0, {}, b""), (200, EVENTS, STREAM)], 2, [0, 1], None),
-        ([(200, EVENTS, STREAM[:60]), (200, EVENTS, STREAM)], 2, [0, 1], None),
-        ([(429, {"retry-after": "31"}, b"")], 2, [0], "rate_limited"),
-        ([(400, {}, b"")], 2, [0], "rejected"),
-        ([(401, {}, b"")], 2, [0], "unauthorized"),
-        ([(307, {"location": "/x"}, b"")], 2, [0], "redirect"),
-        ([(429, {"retry-after": "-1"}, b""), (200, EVENTS, STREAM)], 1, [0, 1], None),
+        ([GOOD], [0]),
+        ([(429, {}, b""), GOOD], [0, 1]),
+        ([(429, {"retry-after": "4"}, b""), GOOD], [0, 4]),
+        ([(503, {"retry-after-ms": "2500"}, b""), GOOD], [0, 2.5]),
+        ([(503, {}, b""), (502, {}, b""), GOOD], [0, 1, 3]),
+        ([(0, {}, b""), GOOD], [0, 1]),
+        ([(200, EVENTS, STREAM[:60]), GOOD], [0, 1]),
+        ([(429, {"retry-after": "-1"}, b""), GOOD], [0, 1]),
     ],
 )
 def test_what_passes_is_tried_again_after_a_wait(
     virtual: Callable[..., Any],
     responses: list[tuple[int, dict[str, str], bytes]],
-    retries: int,
     expected: list[float],
-    final: str | None,
 ) -> None:
     handler, times = replies(*responses)
-    again: list[Sample] = []
-
-    async def work(connection: Connection) -> Sample:
-        return await ask(
-            connection, stage="cost", name="n", trial=1, tokens=2, prompt="p",
-            scheduled_ns=5, retries=retries, on_retry=again.append,
-        )  # fmt: skip
-
-    sample = virtual(handler, work)
+    _, sample, tries = virtual(handler, first)
     assert times == expected
-    assert sample.fault == final
-    assert len(again) == len(times) - 1
-    assert all(attempt.fault is not None for attempt in again)
-    assert [attempt.sent_ns / 1e9 for attempt in (*again, sample)] == expected
-    assert {attempt.scheduled_ns for attempt in (*again, sample)} == {5}
+    assert sample.fault is None
+    assert sample.sent_ns / 1e9 == expected[-1]
+    assert tries == len(expected) <= TRIES
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ((503, {}, b""), [0, 1, 3]),
+        ((429, {"retry-after": "6"}, b""), [0]),
+        ((401, {}, b""), [0]),
+        ((307, {"location": "/x"}, b""), [0]),
+    ],
+)
+def test_what_does_not_pass_ends_it(
+    virtual: Callable[..., Any], response: tuple[int, dict[str, str], bytes], expected: list[float]
+) -> None:
+    handler, times = replies(response)
+    with pytest.raises(EndpointError):
+        virtual(handler, first)
+    assert times == expected
 
 
 def test_a_wait_beyond_the_deadline_is_not_begun(virtual: Callable[..., Any]) -> None:
-    handler, times = replies((429, {"retry-after": "20"}, b""))
+    handler, times = replies((429, {"retry-after": "4"}, b""))
+    with pytest.raises(EndpointError):
+        virtual(handler, first, deadline=3.0)
+    assert times == [0]
 
-    async def work(connection: Connection) -> tuple[Sample, float]:
-        sample = await ask(
-            connection, stage="cost", name="n", trial=1, tokens=2, prompt="p", retries=9
-        )
-        return sample, asyncio.get_running_loop().time()
 
-    sample, ended = virtual(handler, work, deadline=15.0)
-    assert (len(times), sample.fault, sample.retry_after_s, ended) == (1, "rate_limited", 20.0, 0.0)
+async def first(connection: Connection) -> Any:
+    return await _first_answer(connection, [], tokens=2, rng=np.random.default_rng(0))
 
 
 def test_waits_double_and_are_bounded() -> None:
@@ -95,6 +100,6 @@ def test_waits_double_and_are_bounded() -> None:
         last_token_ns=None, end_ns=1, chunks=0, streamed=False, status=503, prompt_tokens=None,
         output_tokens=None, finish_reason=None, fault="server_error",
     )  # fmt: skip
-    assert [backoff_s(sample, attempt) for attempt in range(6)] == [1, 2, 4, 8, 16, None]
+    assert [backoff_s(sample, attempt) for attempt in range(6)] == [1, 2, 4, None, None, None]
     patient = sample.model_copy(update={"retry_after_s": LONGEST_WAIT_S})
     assert backoff_s(patient, 0) == LONGEST_WAIT_S

@@ -33,7 +33,7 @@ __all__ = [
     "tells_key",
 ]
 
-LONGEST_WAIT_S = 30.0
+LONGEST_WAIT_S = 5.0
 """Whoever asks for a longer wait than this is not asked again."""
 _CONNECT_S = 10.0
 _LARGEST_PAGE = 1 << 20
@@ -137,15 +137,11 @@ async def ask(
     prompt: str,
     scheduled_ns: int | None = None,
     on_first_token: Callable[[], None] = lambda: None,
-    retries: int = 0,
-    on_retry: Callable[[Sample], None] = lambda _sample: None,
 ) -> Sample:
     """Sends one request and follows its answer to the end.
 
-    A fault of the endpoint is part of the answer, not an exception. What passes (HTTP 429 and 5xx,
-    a connection that breaks) can be tried again, after the wait that the endpoint asks for or 1, 2,
-    4, ... s. Where time is what is measured, nothing is: a request sent again looks like a slow
-    one.
+    A fault of the endpoint is part of the answer, not an exception. Nothing is tried again: where
+    time is what is measured, a request sent again looks like a slow one.
 
     Args:
         connection: The endpoint and what goes with it.
@@ -155,23 +151,13 @@ async def ask(
         tokens: The output tokens to ask for.
         prompt: A generated prompt.
         scheduled_ns: When an open loop meant to send it; kept in the sample.
-        on_first_token: Called when the first token has come, of each attempt.
-        retries: How often it may be sent again. Each is a request like any other.
-        on_retry: Given the sample of each attempt that is followed by another.
+        on_first_token: Called when the first token has come.
 
     Returns:
-        The times and counts of the last attempt.
+        Its times and counts.
     """
-    for attempt in range(retries + 1):
-        answer = await send(connection, tokens=tokens, prompt=prompt, on_first_token=on_first_token)
-        sample = answer.sample(stage=stage, name=name, trial=trial, scheduled_ns=scheduled_ns)
-        wait = backoff_s(sample, attempt)
-        time_left = connection.deadline - asyncio.get_running_loop().time()
-        if attempt == retries or wait is None or wait >= time_left:
-            break
-        on_retry(sample)
-        await asyncio.sleep(wait)
-    return sample
+    answer = await send(connection, tokens=tokens, prompt=prompt, on_first_token=on_first_token)
+    return answer.sample(stage=stage, name=name, trial=trial, scheduled_ns=scheduled_ns)
 
 
 async def send(

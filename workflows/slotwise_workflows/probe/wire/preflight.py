@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +16,15 @@ from slotwise_workflows.probe.model import Endpoint, Sample
 from slotwise_workflows.probe.prompts import prompt
 from slotwise_workflows.probe.wire.answer import Answer
 from slotwise_workflows.probe.wire.chunks import model_cards
-from slotwise_workflows.probe.wire.client import Clock, Connection, Page, get_page, send, tells_key
+from slotwise_workflows.probe.wire.client import (
+    Clock,
+    Connection,
+    Page,
+    backoff_s,
+    get_page,
+    send,
+    tells_key,
+)
 from slotwise_workflows.probe.wire.dialect import dialect_of
 from slotwise_workflows.probe.wire.faults import (
     endpoint_error,
@@ -221,6 +230,8 @@ async def _first_answer(
 ) -> tuple[Connection, Sample, int]:
     """One request alone, on the first API that is there, with the fields that are not refused.
 
+    What passes by itself (HTTP 429 and 5xx, a connection that breaks) is tried again after a wait.
+
     Raises:
         EndpointError: It is not answered.
     """
@@ -231,6 +242,10 @@ async def _first_answer(
         if sample.fault is None:
             _check_length(connection, sample)
             break
+        wait_s = backoff_s(sample, tries - 1)
+        if wait_s is not None and tries < TRIES and wait_s < _left(connection.deadline, math.inf):
+            await asyncio.sleep(wait_s)  # what passes is no reason to give up
+            continue
         following = _following(connection, remaining, answer, sample, last=tries == TRIES - 1)
         if following is None or tries == TRIES:
             raise endpoint_error(

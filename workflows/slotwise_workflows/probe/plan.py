@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.model import Baseline, Plan, Sizes
+from slotwise_workflows.probe.wire.client import is_loopback
 
 MOST_REQUESTS = 288
 MOST_TOKENS = 49_152
@@ -143,11 +144,6 @@ def plan_text(
         "  the prompts are generated; nothing of yours is sent"
         + (" but the API key" if has_key else ""),
     ]
-    if has_key and url.startswith("http://") and not _is_local(url):
+    if has_key and url.startswith("http://") and not is_loopback(urlsplit(url).hostname or ""):
         lines.append("  warning: http:// would carry the API key unencrypted")
     return lines
-
-
-def _is_local(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    return host in {"localhost", "::1"} or host.startswith("127.")

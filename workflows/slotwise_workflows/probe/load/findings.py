@@ -132,3 +132,6 @@ class ReplayFigures(Record):
     simulated: ReplayTimes | None = Field(description="null where no cost is known")
     errors: ReplayErrors | None
     client: ClientReport
+    start_uncertainty_s: float = Field(
+        0.0, description="by how much the clocks of several senders may differ"
+    )

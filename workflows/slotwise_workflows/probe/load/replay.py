@@ -114,6 +114,7 @@ def replay_figures(
         simulated=simulated,
         errors=errors,
         client=sent.client,
+        start_uncertainty_s=sent.start_uncertainty_s,
     )
 
 

@@ -64,6 +64,7 @@ def diagnose(
     is written all the same.
     """
     from slotwise_cli.listening import console_listener
+    from slotwise_cli.probe_summary import probed_lines
     from slotwise_cli.reading import read_options
     from slotwise_cli.reporting import branding_of, report_formats
     from slotwise_cli.summary import verdict_lines
@@ -147,7 +148,7 @@ def diagnose(
     if json:
         console.json(result)
     else:
-        for line in verdict_lines(result, told):
+        for line in [*probed_lines(result, told), *verdict_lines(result, told)]:
             console.out(line)
         console.out(f"Report: {directory / 'report.html'}")
     if result.verdict == "insufficient_data":

@@ -13,6 +13,7 @@ from slotwise_cli.console import Console, choose_language
 from slotwise_workflows.errors import Cancelled, UsageError
 
 if TYPE_CHECKING:
+    from slotwise_workflows.probe import Plan, Replayed
     from slotwise_workflows.traffic import Traffic
 
 
@@ -176,7 +177,7 @@ def probe(
         model=model,
         has_key=key is not None,
         cost=cost,
-        replay=None if replay is None else replay.name,
+        replay=None if again is None or replay is None else _told(again, plan, replay.name),
     )
     confirm(lines, yes=yes, no_input=no_input, console=console)
     directory = None if output_dir is None else prepare_directory(output_dir)
@@ -194,6 +195,19 @@ def probe(
             console.note(f"wrote {path}")
     if result.stopped_by == "user":
         raise Cancelled("interrupted", why="what was done until then is told above")
+
+
+def _told(again: Replayed, plan: Plan, name: str) -> str:
+    """What a replay sends, as far as it is known before."""
+    from slotwise_workflows.probe import check_replay
+
+    found = check_replay(again, plan)
+    tokens = int(found.workload.output_tokens.sum())
+    return (
+        f"{found.window} of {found.of_requests} requests of {name} again, at most: "
+        f"{len(found.workload)} requests, {tokens} output tokens, over "
+        f"{found.workload.arrival_s[-1]:.0f} s"
+    )
 
 
 def _log(path: Path, console: Console) -> Traffic:

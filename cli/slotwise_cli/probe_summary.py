@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from slotwise_workflows.probe import ProbeResult
     from slotwise_workflows.probe.load.findings import CostFinding, ReplayFigures
     from slotwise_workflows.report import Words
+    from slotwise_workflows.report.words import Language
+    from slotwise_workflows.result import Result
 
 
 def probe_lines(result: ProbeResult, words: Words) -> list[str]:
@@ -29,6 +31,17 @@ def probe_lines(result: ProbeResult, words: Words) -> list[str]:
     if result.replay is not None:
         lines += [f"  {told}" for told in _replay(result.replay, words)]
     return lines
+
+
+def probed_lines(result: Result, language: Language) -> list[str]:
+    """What a diagnosis was told by the live endpoint; nothing where none was probed."""
+    if result.probe is None:
+        return []
+    from slotwise_workflows.report import load_words, probe_reading
+
+    words = load_words(language)
+    found = probe_reading.findings(result.probe, words)
+    return [probe_reading.verdict(result.probe, words), *(f"  {told}" for told in found), ""]
 
 
 def _alone(result: ProbeResult, words: Words) -> str:
@@ -61,6 +74,8 @@ def _cost(cost: CostFinding, words: Words) -> list[str]:
 
 
 def _replay(replay: ReplayFigures, words: Words) -> list[str]:
+    from slotwise_workflows.report import probe_reading
+
     measured = replay.measured.latency_mean
     if replay.simulated is None:
         return [words("probe.replayed", requests=replay.answered, measured=measured)]
@@ -71,6 +86,6 @@ def _replay(replay: ReplayFigures, words: Words) -> list[str]:
             requests=replay.answered,
             measured=measured,
             simulated=simulated,
-            error=abs(simulated / measured - 1),
+            error=probe_reading.signed(simulated / measured - 1, words),
         )
     ]

@@ -100,6 +100,7 @@ class Facts:
 
     `padding`, `cost` and `memory` are never read off a log; they matter under a step cost only.
     Where one was told, `ms_per_token` is what the log shows of the pace, and nothing rests on it.
+    `probed_in_vain`: the live endpoint was looked at, and what it showed is too doubtful to count.
     `observed` is what the log's times say of `batches_already`, whether or not that rests on it.
     """
 
@@ -116,6 +117,7 @@ class Facts:
     cost: StatedCost | None = None
     memory: Memory | None = None
     observed: ObservedBatching | None = None
+    probed_in_vain: bool = False
 
 
 def gather(traffic: Traffic, given: Given) -> Facts:
@@ -141,6 +143,7 @@ def gather(traffic: Traffic, given: Given) -> Facts:
         cost=given.cost,
         memory=None if given.cost is None else given.memory,
         observed=observed,
+        probed_in_vain=given.probe is not None and not given.probe.trusted,
     )
 
 

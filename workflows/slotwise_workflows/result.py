@@ -335,7 +335,7 @@ class ProbeFigures(Record):
     remarks: list[Reason]
     slots: int | None = Field(description="null where only a bound was seen")
     slots_at_least: int
-    release: Literal["own", "batch"] | None
+    release: Literal["batch", "own"] | None
     gather_s: tuple[float, float | None] | None = Field(
         description="how long a batch waits for company: between so much and so much"
     )
@@ -348,6 +348,9 @@ class ProbeFigures(Record):
         default={},
         description="simulated over measured, less one, of those held out, else of those fitted to:"
         " latency_mean, latency_p95, ttft_mean",
+    )
+    cost_counts: bool = Field(
+        default=False, description="whether what is simulated rests on it: it is not too far off"
     )
     prediction: Prediction | None
 

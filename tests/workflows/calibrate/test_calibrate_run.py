@@ -11,8 +11,8 @@ import pytest
 from slotwise_sim import Continuous, Dynamic, Memory
 from slotwise_sim.replay import Server
 from slotwise_workflows.calibrate import timings
-from slotwise_workflows.calibrate.file import CalibrationFile
-from slotwise_workflows.calibrate.run import RELIABLE, calibrate_run
+from slotwise_workflows.calibrate.file import RELIABLE, CalibrationFile
+from slotwise_workflows.calibrate.run import calibrate_run
 from slotwise_workflows.calibrate.timings import timed_log, timings_of
 from slotwise_workflows.errors import InputError
 from slotwise_workflows.traffic import ReadOptions, Traffic, read_traffic, write_parquet

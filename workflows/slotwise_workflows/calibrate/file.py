@@ -21,6 +21,10 @@ from slotwise_workflows.run_directory import as_json
 
 SCHEMA: Literal["slotwise/calibration/v1"] = "slotwise/calibration/v1"
 NAME = "calibration.json"
+RELIABLE = 0.15
+"""The largest error, as a share, at which a fit still says something: twice the largest that a
+server rightly told had in docs/validation/measured_servers.md, and a fifth of those of one whose
+memory was left out."""
 _LARGEST = 16 << 20
 _SAME = 1e-9  # relative: of a cost to what its terms make of it
 
@@ -131,6 +135,16 @@ class CalibrationFile(Record):
         if not (told and _same(told, self.cost)):
             raise ValueError("cost does not follow from terms: edited by hand?")
         return self
+
+    @property
+    def reliable(self) -> bool:
+        """Whether no error is above `RELIABLE`: of what it was fitted to, and what was held out."""
+        judged = [self.errors] if self.hold_out is None else [self.errors, self.hold_out.errors]
+        return all(
+            abs(error) <= RELIABLE
+            for errors in judged
+            for error in (errors.latency_mean, errors.latency_p95, errors.ttft_mean)
+        )
 
     @property
     def source(self) -> str:

@@ -13,6 +13,7 @@ from slotwise_sim.memory import NeverFitsError
 from slotwise_sim.policies import Continuous, Dynamic, Policy
 from slotwise_sim.replay import Errors, Server
 from slotwise_workflows.calibrate.file import (
+    RELIABLE,
     AssumedServer,
     CalibrationFile,
     ErrorShares,
@@ -29,11 +30,6 @@ from slotwise_workflows.traffic import Traffic
 from slotwise_workflows.traffic.times import rfc3339
 
 OnProgress = Callable[[int, int], None]
-
-RELIABLE = 0.15
-"""The largest error, as a share, at which a fit still says something: twice the largest that a
-server rightly told had in docs/validation/measured_servers.md, and a fifth of those of one whose
-memory was left out."""
 
 _MEASURE_MORE = (
     "Measure the server at other numbers of requests at once (1, 2, 4, ...), lengths mixed, or"

@@ -5,7 +5,7 @@ from slotwise_workflows.probe.files import write_probe
 from slotwise_workflows.probe.model import Plan, ProbeResult, Sample
 from slotwise_workflows.probe.plan import make_plan, plan_text
 from slotwise_workflows.probe.run import probe
-from slotwise_workflows.probe.session import Replayed, Wanted, look_and_measure
+from slotwise_workflows.probe.session import Replayed, Wanted, check_replay, look_and_measure
 from slotwise_workflows.probe.wire.target import targets
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Replayed",
     "Sample",
     "Wanted",
+    "check_replay",
     "figures_of",
     "look_and_measure",
     "make_plan",

@@ -36,7 +36,7 @@ def with_probe(given: Given, result: ProbeResult) -> Given:
     return replace(
         given,
         probe=probe,
-        cost=given.cost if told else cost,
+        cost=given.cost if told or not probe.cost_counts else cost,
         release=given.release or result.release,
         max_delay_ms=result.delay_ms if given.max_delay_ms is None else given.max_delay_ms,
     )
@@ -64,6 +64,7 @@ def figures_of(result: ProbeResult) -> ProbeFigures:
         cost=None if cost is None else CostRecord.of(cost),
         held_out=held_out,
         cost_errors=errors,
+        cost_counts=_reliable(result),
         prediction=None if result.replay is None else _prediction(result.replay),
     )
 
@@ -121,6 +122,11 @@ def _errors(result: ProbeResult) -> tuple[int, dict[str, float]]:
     errors = calibration.errors if judged is None else judged.errors
     told = errors.model_dump(include={"latency_mean", "latency_p95", "ttft_mean"})
     return 0 if judged is None else judged.judged, told
+
+
+def _reliable(result: ProbeResult) -> bool:
+    calibration = None if result.cost is None else result.cost.calibration
+    return calibration is not None and calibration.reliable
 
 
 def _prediction(replay: ReplayFigures) -> Prediction:

@@ -26,7 +26,7 @@ Kind = Literal[
     "unknown",
 ]
 Batching = Literal["continuous", "static", "dynamic", "serial", "undetermined"]
-Release = Literal["own", "batch"]
+Release = Literal["batch", "own"]
 Stage = Literal["baseline", "group", "refill", "slots", "cost", "replay"]
 Stopped = Literal["user", "max_seconds"]
 

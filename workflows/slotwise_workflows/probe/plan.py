@@ -140,7 +140,7 @@ def plan_text(
         f" with {plan.shorts} short ones beside it,",
         "  then up to 32 at once, fewer where some have to wait, to count its slots",
         *(["  then 1, 2, 4, ... users at once, to see what an iteration costs"] if cost else []),
-        *([f"  then {replay} again, with generated prompts"] if replay else []),
+        *([f"  then {replay}"] if replay else []),
         "  the prompts are generated; nothing of yours is sent"
         + (" but the API key" if has_key else ""),
     ]

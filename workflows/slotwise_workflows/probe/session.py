@@ -139,7 +139,7 @@ def look_and_measure(
     rng = np.random.default_rng(seed)
     further = _Further()
     if wanted.replay is not None:
-        _check_replay(wanted.replay, plan)  # before anything is spent
+        check_replay(wanted.replay, plan)  # before anything is spent
 
     async def run() -> ProbeResult:
         begin = asyncio.get_running_loop().time()
@@ -315,11 +315,17 @@ def _cost_plan(
         return None
 
 
-def _check_replay(replay: Replayed, plan: Plan) -> None:
-    """Whether the log can be replayed at all, within all that may be sent."""
+def check_replay(replay: Replayed, plan: Plan) -> ReplayPlan:
+    """What a replay would send if all of a plan were left for it.
+
+    Raises:
+        UsageError: Its window is larger than the plan, or an option is out of range.
+        InputError: The log has no arrival times.
+        MissingExtraError: Several processes are to send it, and Ray is not installed.
+    """
     if replay.spread and find_spec("ray") is None:
         raise ray_is_missing()
-    _replay_plan(None, replay, Budget.of(plan), np.random.default_rng(0))
+    return _replay_plan(None, replay, Budget.of(plan), np.random.default_rng(0))
 
 
 def _replay_plan(

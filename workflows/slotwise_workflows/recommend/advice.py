@@ -175,7 +175,9 @@ _ACTION_NUMBERS: Mapping[str, Callable[[Decision, Evidence, Thresholds], Numbers
     "watch_load": lambda d, _, __: {"rate": d.reasons[0].numbers["rate"]},
     "give_slots": _when(lambda e: not e.facts.slots.exact),
     "give_replicas": _when(lambda e: e.arrivals is not None and e.facts.replicas.value is None),
-    "probe_endpoint": _when(lambda e: _batching_unknown(e) and not e.bench),
+    "probe_endpoint": _when(
+        lambda e: _batching_unknown(e) and not e.bench and not e.facts.probed_in_vain
+    ),
     "use_provider_levers": _when(lambda e: e.facts.serving.value == "managed_api"),
     "tune_engine": _when(lambda e: e.facts.batches_already.value),
     "set_max_delay": _when(lambda e: e.facts.max_delay_ms.source != "given" or _delays(e)),
@@ -266,6 +268,8 @@ def _batching(e: Evidence) -> Reason | None:
     """Nothing tells, or several servers that batch at once would explain the log as well."""
     if not _batching_unknown(e):
         return None
+    if e.facts.probed_in_vain:
+        return Reason(code="probe_doubtful")
     observed = e.facts.observed
     if observed is None or observed.reason != "several_servers":
         return Reason(code="batching_unknown")

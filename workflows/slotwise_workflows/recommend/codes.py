@@ -47,6 +47,7 @@ LIMITS: Mapping[str, tuple[str, ...]] = {
     "replay_contradicted": ("measured", "simulated"),
     "batching_unknown": (),
     "batching_several": ("servers",),
+    "probe_doubtful": (),
     "short_window": ("hours",),
     "slots_assumed": ("low", "high"),
     "time_per_token_assumed": ("low", "high"),

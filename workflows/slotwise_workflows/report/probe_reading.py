@@ -32,6 +32,7 @@ def findings(probe: ProbeFigures, words: Words) -> list[str]:
         off = {name: signed(share, words) for name, share in probe.cost_errors.items()}
         key = "probe.cost_held_out" if probe.held_out else "probe.cost_fitted"
         told.append(words(key, requests=probe.held_out, **off))
+        told += [] if probe.cost_counts else [words("probe.cost_off")]
     told.append(words("probe.sent", requests=probe.requests_sent, tokens=probe.output_tokens))
     return told
 

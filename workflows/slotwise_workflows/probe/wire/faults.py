@@ -19,7 +19,10 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
         "no secure connection: the endpoint's certificate or TLS version is not accepted",
         "Check the address; for a private authority set SSL_CERT_FILE",
     ),
-    "timeout": ("the endpoint did not answer in time", "Try again when it is less busy"),
+    "timeout": (
+        "the endpoint did not answer in time",
+        "Check http or https and the port; or try again when it is less busy",
+    ),
     "connection_lost": ("the endpoint closed the connection in the middle of an answer", ""),
     "not_http": ("the endpoint's answer is no HTTP", "Check the address and its port"),
     "redirect": (

@@ -73,7 +73,10 @@ def targets(url: str, api: Literal["auto", "chat", "completions"]) -> tuple[Targ
     except (ValueError, httpx.InvalidURL):
         port_ok = False
     if not port_ok or parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise UsageError("the URL is none", hint="Give one such as http://localhost:8000/v1")
+        raise UsageError(
+            "the endpoint's URL is no http:// or https:// one",
+            hint="Give one such as http://localhost:8000/v1",
+        )
     if parts.username is not None or parts.password is not None:
         raise UsageError(
             "the URL holds credentials",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slotwise_workflows.traffic import fields
+from slotwise_workflows.traffic import ReadOptions, fields, read_traffic
 from slotwise_workflows.traffic.fields import AmbiguousNumberError, count, first_of, lookup
 
 
@@ -190,3 +191,15 @@ def test_json_text_is_looked_through(record: dict[str, int]) -> None:
 def test_names_out_of_a_log_are_shown_harmless() -> None:
     assert fields.shown("a\x1b[31mb\u202ec\n") == "a?[31mb?c?"
     assert len(fields.shown("x" * 1000)) == 60
+
+
+def test_a_duration_whose_unit_nothing_tells_is_told(tmp_path: Path) -> None:
+    """A guess would be off by a thousand; silence would hide what the log could have told."""
+    path = tmp_path / "t.csv"
+    path.write_text("arrival,output_tokens,ttft,latency_ms\n0,10,0.1,1000\n1,12,0.1,1200\n")
+    log = read_traffic([str(path)])
+    assert [flag for flag in log.flags if flag.startswith("unit")] == ["unit_unknown:ttft"]
+    assert log.table["e2e_latency"].to_list() == [1.0, 1.2]
+    told = read_traffic([str(path)], ReadOptions(map={"ttft": "ttft [s]"}))
+    assert not [flag for flag in told.flags if flag.startswith("unit")]
+    assert told.table["gen_ai.response.time_to_first_chunk"].to_list() == [0.1, 0.1]

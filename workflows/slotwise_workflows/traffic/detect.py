@@ -158,7 +158,9 @@ def _with_map(found: Plan, sample: Sequence[Record], mapped: Mapping[str, str], 
         field: split_unit(spec)[0] if field in TIMES else spec for field, spec in mapped.items()
     }
     fields: dict[str, str | tuple[str, ...]] = {**_without(found.format, mapped), **places}
-    mended = replace(found.format, fields=fields, time_unit=cast(Unit, unit))
+    told = {f"unit_unknown:{field}" for field in mapped}
+    flags = tuple(flag for flag in found.format.flags if flag not in told)
+    mended = replace(found.format, fields=fields, time_unit=cast(Unit, unit), flags=flags)
     return replace(found, format=mended)
 
 

@@ -54,6 +54,7 @@ FLAGS = (
     "ids_unusable",
     "naive_timestamps_assumed_utc",
     "time_unit_assumed",
+    "unit_unknown",
     "time_resolution",
     "reordered",
     "backward_jump",

@@ -103,12 +103,14 @@ def describe(records: Sequence[Mapping[str, Any]]) -> Format | None:
             # One clock needs one unit: alternatives in another unit are no alternatives.
             unit = found[0][1] or "auto" if field == "arrival" else unit
             fields[field] = tuple(literal(path) for path, u in found if u == found[0][1])
+    flags: list[str] = []
     for field, wanted in _DURATIONS.items():
-        timed = [
-            f"{literal(path)} [{u}]" for name in wanted for path, u in _with_units(names, name) if u
-        ]
+        found = [(path, u) for name in wanted for path, u in _with_units(names, name)]
+        timed = [f"{literal(path)} [{u}]" for path, u in found if u]
         if timed:
             fields[field] = tuple(timed)
+        elif found:  # a wrong guess would be off by a thousand
+            flags.append(f"unit_unknown:{field}")
     for field, wanted in _OTHERS.items():
         plain = [literal(path) for name in wanted for path in names.get(name, ())]
         if plain:
@@ -125,6 +127,7 @@ def describe(records: Sequence[Mapping[str, Any]]) -> Format | None:
         time_unit=unit,  # type: ignore[arg-type]
         chunk=("object=chat.completion.chunk & usage.completion_tokens=",),
         chunks_share_id=any(record.get("object") == "chat.completion.chunk" for record in records),
+        flags=tuple(flags),
     )
 
 

@@ -103,14 +103,8 @@ def describe(records: Sequence[Mapping[str, Any]]) -> Format | None:
             # One clock needs one unit: alternatives in another unit are no alternatives.
             unit = found[0][1] or "auto" if field == "arrival" else unit
             fields[field] = tuple(literal(path) for path, u in found if u == found[0][1])
-    flags: list[str] = []
-    for field, wanted in _DURATIONS.items():
-        found = [(path, u) for name in wanted for path, u in _with_units(names, name)]
-        timed = [f"{literal(path)} [{u}]" for path, u in found if u]
-        if timed:
-            fields[field] = tuple(timed)
-        elif found:  # a wrong guess would be off by a thousand
-            flags.append(f"unit_unknown:{field}")
+    durations = _durations(names)
+    fields.update({field: specs for field, specs in durations.items() if specs})
     for field, wanted in _OTHERS.items():
         plain = [literal(path) for name in wanted for path in names.get(name, ())]
         if plain:
@@ -127,7 +121,8 @@ def describe(records: Sequence[Mapping[str, Any]]) -> Format | None:
         time_unit=unit,  # type: ignore[arg-type]
         chunk=("object=chat.completion.chunk & usage.completion_tokens=",),
         chunks_share_id=any(record.get("object") == "chat.completion.chunk" for record in records),
-        flags=tuple(flags),
+        # A wrong guess would be off by a thousand.
+        flags=tuple(f"unit_unknown:{field}" for field, specs in durations.items() if not specs),
     )
 
 
@@ -147,6 +142,19 @@ def normalise(name: str) -> str:
     bare = spaced[: bracket.start()] if bracket else spaced
     words = re.sub(r"[^a-z0-9]+", "_", bare.lower()).strip("_")
     return f"{words}_{unit}" if unit in _UNITS else words
+
+
+def _durations(names: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """The durations that are there, and where; nowhere for one whose unit nothing tells."""
+    found = {
+        field: [(path, unit) for name in wanted for path, unit in _with_units(names, name)]
+        for field, wanted in _DURATIONS.items()
+    }
+    return {
+        field: tuple(f"{literal(path)} [{unit}]" for path, unit in places if unit)
+        for field, places in found.items()
+        if places
+    }
 
 
 def _counts_rows(records: Sequence[Mapping[str, Any]], paths: tuple[str, ...]) -> bool:

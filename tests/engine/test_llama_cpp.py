@@ -74,7 +74,8 @@ def _probed(llama: Llama) -> list[dict[str, Any]]:
         done = subprocess.run(
             [
                 *(sys.executable, "-c", "from slotwise_cli.app import main; main()"),
-                *("probe", llama.url, "--yes", "--json", "--trials", "1"),
+                *("probe", llama.url, "--yes", "--json", "--trials", "1", "--no-cost"),
+                *("--max-requests", "80", "--max-tokens-total", "12000"),
             ],
             capture_output=True,
             timeout=400,

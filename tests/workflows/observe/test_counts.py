@@ -39,7 +39,6 @@ def timed(
         streamed=streamed,
         pace=0.02,
         tolerance=tolerance,
-        missing=0.0,
     )
 
 

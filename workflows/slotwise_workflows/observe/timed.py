@@ -38,13 +38,11 @@ class Timed:
         arrival: When each arrived.
         earliest: It started, or the answer began, no earlier than this.
         latest: And no later than this: its first token, or its end less its tokens at the pace.
-        end: When its answer ended.
+        end: When its answer ended, by the log.
         tokens: Output tokens.
-        prompt: Prompt tokens, 0 where unknown.
         streamed: Whether the log tells first tokens.
         pace: Seconds a token takes, at the fast end of what the log shows.
         tolerance: Seconds within which two instants are taken for one.
-        missing: Share of the log's requests without these times.
     """
 
     arrival: Floats
@@ -55,7 +53,6 @@ class Timed:
     streamed: bool
     pace: float
     tolerance: float
-    missing: float
 
     def __len__(self) -> int:
         return len(self.end)
@@ -71,8 +68,18 @@ class Timed:
             self.streamed,
             self.pace,
             self.tolerance,
-            self.missing,
         )
+
+    def surely_until(self) -> Floats:
+        """Until when each surely ran: its own tokens at the pace, whatever its logged end.
+
+        Logged ends are later than the server's where answers are checked, worked on or slowly read
+        before they are logged: a slot may long have been another's by then. Without first tokens,
+        nothing shows that.
+        """
+        if not self.streamed:
+            return self.end
+        return np.minimum(self.end, self.latest + self.pace * np.maximum(self.tokens - 1, 0))
 
 
 def timed(traffic: Traffic) -> Timed | Untimed:
@@ -96,7 +103,6 @@ def timed(traffic: Traffic) -> Timed | Untimed:
     ttft = kept["ttft"].to_numpy().astype(np.float64)
     end = arrival + latency
     streamed = _streamed(ttft, latency, tokens)
-    latest = arrival + np.where(ttft <= latency, ttft, latency) if streamed else None
     if streamed:
         latest = arrival + np.where(ttft <= latency, ttft, latency)
         earliest, pace = _let_in(arrival, latest, end), _pace(end - latest, tokens)
@@ -117,7 +123,6 @@ def timed(traffic: Traffic) -> Timed | Untimed:
         streamed=streamed,
         pace=pace,
         tolerance=tolerance,
-        missing=1 - kept.height / table.height,
     )
 
 

@@ -62,7 +62,8 @@ def _kind(likelihood: Mapping[str, float]) -> Kind:
 def _why_not(requests: Timed, starts: Starts, likelihood: Mapping[str, float]) -> Undetermined:
     if starts.met < FEWEST_MET:
         return "never_overlaps"
-    if likelihood["continuous"] + likelihood["several"] >= TOLD:
+    one_server = sum(likelihood[kind] for kind in ("serial", "static", "dynamic"))
+    if one_server <= 1 - TOLD and likelihood["several"] > likelihood["unexplained"]:
         return "several_servers"
     service = (
         requests.end - requests.latest if requests.streamed else requests.pace * requests.tokens

@@ -45,11 +45,11 @@ def _columns(block: Timed, warm: int) -> tuple[Floats, int]:
     """Log pace, others beside and log tokens of those that started alone, of how many in all."""
     first, end = block.latest, block.end
     span = end - first
-    usable = (block.tokens >= FEWEST_TOKENS) & (span > 5 * block.tolerance)
+    until = block.surely_until()
+    usable = (block.tokens >= FEWEST_TOKENS) & (span > 5 * block.tolerance) & (until > first)
     usable[:warm] = False
     away = np.diff(first, prepend=-np.inf, append=np.inf) > ALONE * block.tolerance
     rows = np.flatnonzero(usable & away[1:] & away[:-1])
-    until = block.surely_until()
     common = np.minimum(until[rows, None], end) - np.maximum(first[rows, None], first)
     beside = np.maximum(common, 0).sum(axis=1) / (until - first)[rows] - 1
     pace = np.log(span[rows] / (block.tokens[rows] - 1))

@@ -122,16 +122,15 @@ def test_lengths_that_are_alike_show_no_lateness_and_leave_a_margin() -> None:
     assert _pace(np.full(100, 2.0), tokens) == pytest.approx(PACE_MARGIN * 0.02)
 
 
-def test_what_runs_beside_is_counted_whatever_the_own_end() -> None:
-    """Each begins as the one before is done; when its own end is logged makes no difference."""
-    first, tokens = [0.0, 2.0, 4.0], [101, 101, 101]
-    for late in (0.0, 1.0, 3.0):
-        end = [2.0 + late, 4.0, 6.0]
-        block = timed([0.0, 0.0, 0.0], first, first, end, tokens=tokens, tolerance=0.1)
-        columns, usable = _columns(block, 0)
-        assert usable == len(columns) == 3
-        assert columns[0, 1] == pytest.approx(0.0)
-        assert columns[1, 1] == pytest.approx(min(late, 2.0) / 2)
+@pytest.mark.parametrize("late", [0.0, 1.0, 3.0])
+def test_what_runs_beside_is_counted_whenever_ends_are_logged(late: float) -> None:
+    """Answers of two seconds: the second begins halfway through the first, the third after both."""
+    first = [0.0, 1.0, 3.0]
+    end = [at + 2.0 + late for at in first]
+    block = timed([0.0] * 3, first, first, end, tokens=101, tolerance=0.1)
+    columns, usable = _columns(block, 0)
+    assert usable == len(columns) == 3
+    assert columns[:, 1] == pytest.approx([0.5, 0.5, 0.0])
 
 
 @given(seen=st.integers(0, 60), more=st.integers(0, 60), a=st.floats(0.5, 50), b=st.floats(0.5, 50))

@@ -25,8 +25,8 @@ def slowing(requests: Timed) -> float:
     """How many standard errors beyond nothing others slow a request down; 0 where untold.
 
     Of requests that started alone, the logarithm of the time per token is regressed on how many
-    others ran beside (on average over the time that their tokens take at the log's pace, for their
-    own end is in the time per token already) and on the logarithm of the length; within stretches
+    others ran beside (on average over the time that its tokens take at the log's pace, and they as
+    long as theirs take: late ends would be in both) and on the logarithm of the length; within stretches
     of time, so that a slow hour does not count. A batch of one has its engine to itself,
     so engines apart, whatever batches they form, let nobody slow it down. The error allows for
     residuals of unlike size (HC1: MacKinnon and White, 1985).
@@ -50,7 +50,7 @@ def _columns(block: Timed, warm: int) -> tuple[Floats, int]:
     usable[:warm] = False
     away = np.diff(first, prepend=-np.inf, append=np.inf) > ALONE * block.tolerance
     rows = np.flatnonzero(usable & away[1:] & away[:-1])
-    common = np.minimum(until[rows, None], end) - np.maximum(first[rows, None], first)
+    common = np.minimum(until[rows, None], until) - np.maximum(first[rows, None], first)
     beside = np.maximum(common, 0).sum(axis=1) / (until - first)[rows] - 1
     pace = np.log(span[rows] / (block.tokens[rows] - 1))
     return np.column_stack([pace, beside, np.log(block.tokens[rows])]), int(usable.sum())

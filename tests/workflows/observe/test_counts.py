@@ -114,7 +114,7 @@ def test_without_first_tokens_an_end_is_as_logged() -> None:
 @pytest.mark.parametrize("late_s", [0.0, 0.5, 2.0])
 def test_the_pace_has_no_lateness_in_it(late_s: float) -> None:
     tokens = np.random.default_rng(0).integers(50, 250, 1000)
-    assert _pace(0.02 * (tokens - 1) + late_s, tokens) == pytest.approx(0.02, rel=0.01)
+    assert _pace(np.float64(0.02) * (tokens - 1) + late_s, tokens) == pytest.approx(0.02, rel=0.01)
 
 
 def test_lengths_that_are_alike_show_no_lateness_and_leave_a_margin() -> None:

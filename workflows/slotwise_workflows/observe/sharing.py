@@ -26,8 +26,8 @@ def slowing(requests: Timed) -> float:
 
     Of requests that started alone, the logarithm of the time per token is regressed on how many
     others ran beside (on average over the time that its tokens take at the log's pace, and they as
-    long as theirs take: late ends would be in both) and on the logarithm of the length; within stretches
-    of time, so that a slow hour does not count. A batch of one has its engine to itself,
+    long as theirs take: late ends would be in both) and on the logarithm of the length; within
+    stretches of time, so that a slow hour does not count. A batch of one has its engine to itself,
     so engines apart, whatever batches they form, let nobody slow it down. The error allows for
     residuals of unlike size (HC1: MacKinnon and White, 1985).
     """

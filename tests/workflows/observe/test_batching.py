@@ -105,6 +105,15 @@ def test_fleets_are_not_taken_for_one_engine(servers: int, late: str) -> None:
         assert found.slowing < 3
 
 
+@pytest.mark.parametrize("late_s", [0.0, 1.0, 2.0])
+@pytest.mark.parametrize("first_tokens", [True, False])
+def test_answers_all_alike_and_all_as_late_leave_it_open(late_s: float, first_tokens: bool) -> None:
+    own = Setting("continuous", 1, 1, 0.6, 700, lengths="equal", first_tokens=first_tokens)
+    log = logged(own, np.random.default_rng(0))
+    late = log.table.with_columns(pl.col("e2e_latency") + late_s)
+    assert observe_batching(replace(log, table=late), 1).kind in {"serial", "undetermined"}
+
+
 @pytest.mark.parametrize("late", LATE)
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize("load", [0.3, 0.9])

@@ -48,6 +48,7 @@ def timed(
         streamed=streamed,
         pace=0.02,
         tolerance=tolerance,
+        in_turn=False,
     )
 
 

@@ -37,6 +37,8 @@ def observe_batching(traffic: Traffic, replicas: int | None = None) -> ObservedB
     starts, ends, slower = count_starts(requests), count_ends(requests), slowing(requests)
     likelihood = likelihoods(starts, ends, slower, replicas)
     kind = _kind(likelihood) if starts.met >= FEWEST_MET else "undetermined"
+    if kind == "continuous" and requests.in_turn:
+        kind = "undetermined"
     return ObservedBatching(
         kind=kind,
         reason=_why_not(requests, starts, likelihood) if kind == "undetermined" else "",

@@ -19,6 +19,8 @@ RELATIVE = 0.02
 FAST, TURNS = 2, 20
 # Lengths are alike where the ninth tenth is not so many times the first.
 UNLIKE = 2
+# Instants are far apart where hardly any gap is less than so much of an answer.
+APART = 0.2
 # A server's fastest pace is taken lower than the log's: its fastest answer need not be in the log.
 # Nor is any where requests never came while so few others were there.
 PACE_MARGIN = 0.7
@@ -47,6 +49,7 @@ class Timed:
         streamed: Whether the log tells first tokens.
         pace: Seconds a token takes, at the fast end of what the log shows.
         tolerance: Seconds within which two instants are taken for one.
+        in_turn: Whether, answers being alike, one start or batch may have waited for the other.
     """
 
     arrival: Floats
@@ -57,6 +60,7 @@ class Timed:
     streamed: bool
     pace: float
     tolerance: float
+    in_turn: bool
 
     def __len__(self) -> int:
         return len(self.end)
@@ -72,6 +76,7 @@ class Timed:
             self.streamed,
             self.pace,
             self.tolerance,
+            self.in_turn,
         )
 
     def surely_until(self) -> Floats:
@@ -117,6 +122,7 @@ def timed(traffic: Traffic) -> Timed | Untimed:
         earliest, service = arrival, pace * tokens
     resolution = max(_resolution_s(arrival_ns / 1e9), _resolution_s(latency))
     tolerance = max(SCATTER_S + 2 * resolution, RELATIVE * float(np.median(service)))
+    apart = _far_apart(latest if streamed else end, service, tolerance)
     order = np.lexsort((arrival, latest))
     return Timed(
         arrival=arrival[order],
@@ -127,6 +133,7 @@ def timed(traffic: Traffic) -> Timed | Untimed:
         streamed=streamed,
         pace=pace,
         tolerance=tolerance,
+        in_turn=_alike(tokens) and apart,
     )
 
 
@@ -152,8 +159,23 @@ def _pace(service: Floats, tokens: Ints) -> float:
     for _ in range(TURNS):
         pace = float(np.percentile((service - late)[long] / steps[long], FAST))
         late = max(0.0, float(np.percentile((service - pace * steps)[short], FAST)))
-    few, many = np.percentile(steps, (10, 90))
-    return max(0.0, pace if many > UNLIKE * few else PACE_MARGIN * pace)
+    return max(0.0, PACE_MARGIN * pace if _alike(tokens) else pace)
+
+
+def _alike(tokens: Ints) -> bool:
+    few, many = np.percentile(tokens - 1, (10, 90))
+    return bool(many <= UNLIKE * few)
+
+
+def _far_apart(instants: Floats, service: Floats, tolerance: float) -> bool:
+    """Whether hardly any two instants come within a good part of a service of one another.
+
+    So those of a server come that serves requests, or batches, after one another. With answers all
+    alike, ends that are all late by the same look like longer answers, and starts like joins.
+    """
+    gaps = np.diff(np.sort(instants))
+    gaps = gaps[gaps > tolerance]
+    return bool(len(gaps) and np.percentile(gaps, FAST) > APART * np.median(service))
 
 
 def _fastest(arrival: Floats, end: Floats, tokens: Ints) -> float:

@@ -49,7 +49,7 @@ class Timed:
         streamed: Whether the log tells first tokens.
         pace: Seconds a token takes, at the fast end of what the log shows.
         tolerance: Seconds within which two instants are taken for one.
-        in_turn: Whether, answers being alike, one start or batch may have waited for the other.
+        in_turn: Whether answers are alike and hardly any two start, or end, soon after one another.
     """
 
     arrival: Floats

@@ -29,7 +29,8 @@ POLICIES: Mapping[str, Policy] = {
     "within 0.5 s": Dynamic(500.0, "own"),
     "continuous": Continuous(),
 }
-SLOTS, LOADS, SERVERS = (1, 2, 4, 8, 32), (0.1, 0.3, 0.6, 0.9, 1.5), (1, 1, 2, 4)
+SLOTS, LOADS, SERVERS = (1, 2, 4, 8, 32), (0.1, 0.3, 0.6, 0.9, 1.5), (1, 1, 1, 2, 4, 16)
+LATE = ("no", "by 0.5 s", "by 0.3 s on average")
 LENGTHS = ("lognormal", "mixed", "uniform", "equal")
 LOGS = 1000
 MS_PER_TOKEN, STEP = 20.0, Step(10.0, 2.0, per_prefill_token_ms=0.02)
@@ -47,6 +48,7 @@ class Setting:
         clock_s: Stamps are rounded down to this; 0 is not at all.
         missing: Share of rows that are missing.
         gateway_s: First tokens and ends are later by this.
+        late: One of `LATE`: ends alone are later still, by as much each or exponentially.
         cut: Whether the log begins a third into the run.
     """
 
@@ -62,6 +64,7 @@ class Setting:
     clock_s: float = 0.0
     missing: float = 0.0
     gateway_s: float = 0.0
+    late: str = "no"
     cut: bool = False
 
     @property
@@ -88,6 +91,7 @@ def any_setting(rng: np.random.Generator) -> Setting:
         clock_s=float(rng.choice([0, 0.001, 1])),
         missing=float(rng.choice([0, 0.05])),
         gateway_s=float(rng.choice([0, 0.2])),
+        late=LATE[rng.integers(len(LATE))],
         cut=bool(rng.random() < 0.3),
     )
 
@@ -114,6 +118,8 @@ def _seen(
     arrival = workload.arrival_s
     end = end + own.gateway_s + rng.uniform(0, own.scatter_s, n)
     first = np.minimum(first + own.gateway_s + rng.uniform(0, own.scatter_s, n), end)
+    if own.late != "no":
+        end = end + (0.5 if own.late == LATE[1] else rng.exponential(0.3, n))
     if own.clock_s:
         arrival, first, end = (
             np.floor(t / own.clock_s) * own.clock_s for t in (arrival, first, end)

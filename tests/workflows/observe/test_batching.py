@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from batching_from_logs import POLICIES, Setting, any_setting, judged, logged
+from batching_from_logs import LATE, LENGTHS, POLICIES, Setting, any_setting, judged, logged
 from slotwise_sim import Continuous, PerToken, Policy, Static, Workload, simulate
 from slotwise_workflows.observe.batching import observe_batching
 from slotwise_workflows.observe.record import ObservedBatching
@@ -89,8 +89,46 @@ def test_few_slots_of_an_engine_that_nothing_slows_need_the_number_of_servers() 
     assert told(own, 1).kind == "continuous"
 
 
-def test_more_batches_at_once_than_servers_anybody_forgets_are_one_engine() -> None:
-    assert told(Setting("continuous", 32, 1, 0.6, 700, step=False), None).kind == "continuous"
+def test_many_slots_that_slow_nobody_need_the_number_of_servers() -> None:
+    own = Setting("continuous", 32, 1, 0.6, 700, step=False)
+    assert told(own, None).reason == "several_servers"
+    assert told(own, 1).kind == "continuous"
+
+
+@pytest.mark.parametrize("servers", [9, 16, 24])
+@pytest.mark.parametrize("late", LATE)
+def test_fleets_are_not_taken_for_one_engine(servers: int, late: str) -> None:
+    for policy in POLICIES:
+        slots = 1 if policy == "continuous" else 4
+        found = told(Setting(policy, slots, servers, 0.8, 1200, late=late), None)
+        assert found.kind != "continuous", policy
+        assert found.slowing < 3
+
+
+@pytest.mark.parametrize("late_s", [0.0, 1.0, 2.0])
+@pytest.mark.parametrize("first_tokens", [True, False])
+def test_answers_all_alike_and_all_as_late_leave_it_open(late_s: float, first_tokens: bool) -> None:
+    own = Setting("continuous", 1, 1, 0.6, 700, lengths="equal", first_tokens=first_tokens)
+    log = logged(own, np.random.default_rng(0))
+    late = log.table.with_columns(pl.col("e2e_latency") + late_s)
+    assert observe_batching(replace(log, table=late), 1).kind in {"serial", "undetermined"}
+
+
+@pytest.mark.parametrize("late", LATE)
+@pytest.mark.parametrize("lengths", LENGTHS)
+@pytest.mark.parametrize("load", [0.3, 0.9])
+def test_ends_that_are_logged_late_make_nothing_continuous(
+    late: str, lengths: str, load: float
+) -> None:
+    for policy, slots in (("continuous", 1), ("greedy", 8), ("static", 8)):
+        for replicas in (1, None):
+            own = Setting(policy, slots, 1, load, 700, lengths=lengths, late=late)
+            assert judged(own, told(own, replicas)) != "wrong", own
+    serial = told(Setting("continuous", 1, 1, load, 700, late=late))
+    assert serial.kind in {"serial", "not_continuous"}
+    for slots in (8, 32):
+        own = Setting("continuous", slots, 1, load, 700, lengths=lengths, late=late)
+        assert told(own).kind == "continuous"
 
 
 def test_requests_that_slow_one_another_down_share_an_engine() -> None:

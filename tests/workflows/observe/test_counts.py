@@ -12,8 +12,17 @@ from scipy.stats import betabinom
 
 from slotwise_workflows.observe.ends import Ends, count_ends
 from slotwise_workflows.observe.likelihood import _of, likelihoods
-from slotwise_workflows.observe.starts import MOST_SERVERS, Starts, _batches, began_before
-from slotwise_workflows.observe.timed import Timed, _resolution_s
+from slotwise_workflows.observe.sharing import _columns
+from slotwise_workflows.observe.starts import (
+    MOST_SERVERS,
+    Starts,
+    _batches,
+    _beside,
+    _held,
+    _most_at_once,
+    began_before,
+)
+from slotwise_workflows.observe.timed import PACE_MARGIN, Timed, _pace, _resolution_s
 
 NOTHING_ENDED = Ends(0, 0, 0.0, 0, 0)
 
@@ -39,7 +48,7 @@ def timed(
         streamed=streamed,
         pace=0.02,
         tolerance=tolerance,
-        missing=0.0,
+        in_turn=False,
     )
 
 
@@ -70,6 +79,59 @@ def test_the_fewest_batches_are_the_fewest_instants_that_hit_all_bounds(
             )
         )
         assert found[j] == fewest
+
+
+def serial_logged_late(late_s: list[float]) -> Timed:
+    """Answers of 100 tokens, one after the other: 1.98 s each, all sent at once."""
+    n = len(late_s)
+    first = np.arange(n) * 2.0
+    return timed(
+        [0.0] * n, first.tolist(), first.tolist(), (first + 1.98 + late_s).tolist(), tolerance=0.1
+    )
+
+
+@pytest.mark.parametrize("late_s", [[0.0] * 9, [0.5] * 9, [0.0, 0.5, 3.0, 0.1, 1.0, 0.2, 0.7, 2.0]])
+def test_ends_that_are_logged_late_are_no_joins(late_s: list[float]) -> None:
+    block = serial_logged_late(late_s)
+    joins = began_before(block)
+    assert not joins.any()
+    assert _most_at_once(block) == 1
+    assert _beside(block) == (0, len(late_s) - 2)  # the second came with the first
+    if max(late_s) <= 0.5:
+        assert _held(block, np.zeros(len(block), dtype=bool))[1:].all()
+
+
+def test_a_start_within_the_time_of_anothers_tokens_is_a_join() -> None:
+    block = timed([0.0, 1.0], [0.0, 1.0], [0.0, 1.5], [3.0, 4.0], tolerance=0.1)
+    assert began_before(block).tolist() == [[False, True], [False, False]]
+
+
+def test_without_first_tokens_an_end_is_as_logged() -> None:
+    block = timed([0.0, 1.0], [0.0, 1.0], [0.0, 2.5], [3.0, 4.0], streamed=False)
+    assert block.surely_until().tolist() == [3.0, 4.0]
+    assert began_before(block)[0, 1]
+
+
+@pytest.mark.parametrize("late_s", [0.0, 0.5, 2.0])
+def test_the_pace_has_no_lateness_in_it(late_s: float) -> None:
+    tokens = np.random.default_rng(0).integers(50, 250, 1000)
+    assert _pace(np.float64(0.02) * (tokens - 1) + late_s, tokens) == pytest.approx(0.02, rel=0.01)
+
+
+def test_lengths_that_are_alike_show_no_lateness_and_leave_a_margin() -> None:
+    tokens = np.full(100, 101)
+    assert _pace(np.full(100, 2.0), tokens) == pytest.approx(PACE_MARGIN * 0.02)
+
+
+@pytest.mark.parametrize("late", [0.0, 1.0, 3.0])
+def test_what_runs_beside_is_counted_whenever_ends_are_logged(late: float) -> None:
+    """Answers of two seconds: the second begins halfway through the first, the third after both."""
+    first = [0.0, 1.0, 3.0]
+    end = [at + 2.0 + late for at in first]
+    block = timed([0.0] * 3, first, first, end, tokens=101, tolerance=0.1)
+    columns, usable = _columns(block, 0)
+    assert usable == len(columns) == 3
+    assert columns[:, 1] == pytest.approx([0.5, 0.5, 0.0])
 
 
 @given(seen=st.integers(0, 60), more=st.integers(0, 60), a=st.floats(0.5, 50), b=st.floats(0.5, 50))
@@ -110,6 +172,32 @@ def test_as_many_waits_as_joins_leave_it_open(joins: int) -> None:
     counted = starts(met=400, joined=(joins,), held=joins)
     found = likelihoods(counted, NOTHING_ENDED, 0.0, 1)
     assert max(found[kind] for kind in ("continuous", "serial", "static", "dynamic")) < 0.9
+
+
+def test_more_waits_than_joins_are_never_continuous() -> None:
+    counted = starts(met=700, joined=(289,), held=329)
+    assert likelihoods(counted, NOTHING_ENDED, 0.0, 1)["continuous"] < 0.5
+
+
+@pytest.mark.parametrize("joined", [(180,) * 4, (180,) * (MOST_SERVERS + 1)])
+def test_however_many_run_at_once_they_may_be_servers_unless_they_slow_one_another(
+    joined: tuple[int, ...],
+) -> None:
+    counted = starts(joined=joined)
+    found = likelihoods(counted, NOTHING_ENDED, 0.0, None)
+    assert found["several"] > 0.2
+    assert likelihoods(counted, NOTHING_ENDED, 12.0, None)["continuous"] > 0.9
+    assert likelihoods(counted, NOTHING_ENDED, 0.0, 1)["continuous"] > 0.99
+
+
+@given(slower=st.floats(0, 40))
+def test_slowing_speaks_as_much_for_what_is_not_explained(slower: float) -> None:
+    counted = starts(joined=(150,), held=20)
+    odds = [
+        found["continuous"] / found["unexplained"]
+        for found in (likelihoods(counted, NOTHING_ENDED, score, 1) for score in (0.0, slower))
+    ]
+    assert odds[1] == pytest.approx(odds[0], rel=1e-6)
 
 
 def test_chance_ties_as_many_ends_as_are_expected() -> None:

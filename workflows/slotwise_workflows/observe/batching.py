@@ -37,6 +37,8 @@ def observe_batching(traffic: Traffic, replicas: int | None = None) -> ObservedB
     starts, ends, slower = count_starts(requests), count_ends(requests), slowing(requests)
     likelihood = likelihoods(starts, ends, slower, replicas)
     kind = _kind(likelihood) if starts.met >= FEWEST_MET else "undetermined"
+    if kind == "continuous" and requests.in_turn:
+        kind = "undetermined"
     return ObservedBatching(
         kind=kind,
         reason=_why_not(requests, starts, likelihood) if kind == "undetermined" else "",
@@ -62,7 +64,8 @@ def _kind(likelihood: Mapping[str, float]) -> Kind:
 def _why_not(requests: Timed, starts: Starts, likelihood: Mapping[str, float]) -> Undetermined:
     if starts.met < FEWEST_MET:
         return "never_overlaps"
-    if likelihood["continuous"] + likelihood["several"] >= TOLD:
+    one_server = sum(likelihood[kind] for kind in ("serial", "static", "dynamic"))
+    if one_server <= 1 - TOLD and likelihood["several"] > likelihood["unexplained"]:
         return "several_servers"
     service = (
         requests.end - requests.latest if requests.streamed else requests.pace * requests.tokens

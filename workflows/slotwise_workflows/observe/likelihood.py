@@ -13,7 +13,7 @@ from slotwise_workflows.observe.starts import MOST_SERVERS, Starts
 
 # Shares, as beta distributions: of what is forbidden and yet seen, since stamps and rows are never
 # all right (mean 2 %); of what happens nearly always; of what mostly happens; of anything.
-FORBIDDEN, RARELY, SELDOM, ANY = (1.0, 49.0), (1.0, 9.0), (1.0, 4.0), (1.0, 1.0)
+FORBIDDEN, SELDOM, ANY = (1.0, 49.0), (1.0, 4.0), (1.0, 1.0)
 MOSTLY, ALWAYS, HELD = (2.0, 1.0), (9.0, 1.0), (49.0, 1.0)
 # That none of these explains a log is so likely beforehand, beside each of them: stamps worse than
 # allowed for, or a cache that answers beside the server, show both what is forbidden to servers
@@ -47,7 +47,6 @@ def likelihoods(
     more = {
         batches: 1.0 / batches for batches in range(min(most, MOST_SERVERS) + 1, MOST_SERVERS + 2)
     }
-    few = {batches: weight for batches, weight in more.items() if batches <= MOST_SERVERS}
     held = _held(starts)
     together = _of(starts.beside, starts.waited, MOSTLY) + _of(ends.paced, ends.queued, SELDOM)
     one_by_one = _of(starts.beside, starts.waited, FORBIDDEN) + _of(ends.paced, ends.queued, ALWAYS)
@@ -56,17 +55,18 @@ def likelihoods(
     joins = _servers(starts, more)
     no_joins = _servers(starts, dict.fromkeys(range(1, most + 1), 1.0))
     batches = no_joins + held["all" if alone else "some"]
+    slowed = _of_slowing(slowing)
     odd = max(joins, no_joins) + held["any"] + max(together, one_by_one) + math.log(UNEXPLAINED)
     logs = {
         "serial": batches + (one_by_one if alone else together) + untied + any_size,
         "static": batches + together + answered + full,
         "dynamic": batches + together + answered + any_size,
-        "continuous": joins + held["none"] + together + untied + any_size + _of_slowing(slowing),
-        "unexplained": odd + untied + any_size,
+        "continuous": joins + held["none"] + together + untied + any_size + slowed,
+        "unexplained": odd + untied + any_size + slowed,
         "several": -math.inf,
     }
     if replicas is None:
-        logs["several"] = _servers(starts, few) + held["some"] + together + answered + any_size
+        logs["several"] = joins + held["some"] + together + answered + any_size
     top = max(logs.values())
     weights = {kind: math.exp(value - top) for kind, value in logs.items()}
     total = sum(weights.values())
@@ -80,7 +80,7 @@ def _held(starts: Starts) -> Mapping[str, float]:
     that lets requests in hardly any; several servers some, or none where each takes one request.
     """
     tried = starts.let_in + starts.held
-    every, none, any_share = (_of(starts.held, tried, share) for share in (HELD, RARELY, ANY))
+    every, none, any_share = (_of(starts.held, tried, share) for share in (HELD, FORBIDDEN, ANY))
     return {
         "all": _either(every, any_share),
         "none": none,

@@ -25,7 +25,8 @@ def slowing(requests: Timed) -> float:
     """How many standard errors beyond nothing others slow a request down; 0 where untold.
 
     Of requests that started alone, the logarithm of the time per token is regressed on how many
-    others ran beside (on average over their own time) and on the logarithm of the length; within
+    others ran beside (on average over the time that its tokens take at the log's pace, and they as
+    long as theirs take: late ends would be in both) and on the logarithm of the length; within
     stretches of time, so that a slow hour does not count. A batch of one has its engine to itself,
     so engines apart, whatever batches they form, let nobody slow it down. The error allows for
     residuals of unlike size (HC1: MacKinnon and White, 1985).
@@ -44,12 +45,13 @@ def _columns(block: Timed, warm: int) -> tuple[Floats, int]:
     """Log pace, others beside and log tokens of those that started alone, of how many in all."""
     first, end = block.latest, block.end
     span = end - first
-    usable = (block.tokens >= FEWEST_TOKENS) & (span > 5 * block.tolerance)
+    until = block.surely_until()
+    usable = (block.tokens >= FEWEST_TOKENS) & (span > 5 * block.tolerance) & (until > first)
     usable[:warm] = False
     away = np.diff(first, prepend=-np.inf, append=np.inf) > ALONE * block.tolerance
     rows = np.flatnonzero(usable & away[1:] & away[:-1])
-    common = np.minimum(end[rows, None], end) - np.maximum(first[rows, None], first)
-    beside = np.maximum(common, 0).sum(axis=1) / span[rows] - 1
+    common = np.minimum(until[rows, None], until) - np.maximum(first[rows, None], first)
+    beside = np.maximum(common, 0).sum(axis=1) / (until - first)[rows] - 1
     pace = np.log(span[rows] / (block.tokens[rows] - 1))
     return np.column_stack([pace, beside, np.log(block.tokens[rows])]), int(usable.sum())
 

@@ -10,8 +10,10 @@ from slotwise_sim.workload import Bools, Floats, Ints
 from slotwise_workflows.observe.blocks import blocks
 from slotwise_workflows.observe.timed import Timed
 
-# More batches at once than this are one engine's: nobody runs so many servers unknown to the log.
+# More batches at once than this are not told apart.
 MOST_SERVERS = 8
+# A logged end is no later than the server's by more than this share of the time since its start.
+LATE_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +73,11 @@ def _met(block: Timed) -> Bools:
 
 
 def began_before(block: Timed) -> Bools:
-    """Whether i had begun before j could, and ran on after j had begun; shape (i, j)."""
+    """Whether i had begun before j could, and surely ran on after j had begun; shape (i, j)."""
     tolerance = block.tolerance
     return np.asarray(
         (block.latest[:, None] + tolerance < block.earliest)
-        & (block.latest + tolerance < block.end[:, None])
+        & (block.latest + tolerance < block.surely_until()[:, None])
     )
 
 
@@ -98,7 +100,9 @@ def _held(block: Timed, joined: Bools) -> Bools:
     """Starts that waited until all had ended that ran when they were next, though there was room.
 
     There was room from when fewer ran than ever did, or from when the first of them was done, by
-    its own tokens at the pace of the batch where all are answered together.
+    its own tokens at the pace of the batch where all are answered together. Ends may be logged
+    late: who ran is taken by them, and how many ever did, and until when, by what is sure. Starts
+    long before a logged end, of an answer that began before, are left out: it may have been right.
     """
     tolerance, first, end = block.tolerance, block.latest, block.end
     next_in_line = np.maximum(block.arrival, np.append(-np.inf, first[:-1]))
@@ -111,8 +115,10 @@ def _held(block: Timed, joined: Bools) -> Bools:
     first_done = np.where(ran, done, np.inf).min(axis=0)
     room = np.maximum(next_in_line, first_done)
     room = np.where(running < max(2, _most_at_once(block)), next_in_line, room)
-    all_done = np.where(ran, end[:, None], -np.inf).max(axis=0)
-    return np.asarray(~joined & (running > 0) & (all_done - room > 3 * tolerance))
+    left = (end - first)[:, None] * LATE_SHARE
+    may_join = ((end[:, None] - first > left + tolerance) & ran).any(axis=0)
+    all_done = np.where(ran, block.surely_until()[:, None], -np.inf).max(axis=0)
+    return np.asarray(~joined & ~may_join & (running > 0) & (all_done - room > 3 * tolerance))
 
 
 def _held_by_ends(block: Timed, joined: Bools) -> Bools:
@@ -134,7 +140,7 @@ def _occasions(block: Timed, those: Bools, warm: int) -> int:
 
 
 def _most_at_once(block: Timed) -> int:
-    ended = np.searchsorted(np.sort(block.end), block.latest + block.tolerance)
+    ended = np.searchsorted(np.sort(block.surely_until()), block.latest + block.tolerance)
     return int((np.arange(1, len(block) + 1) - ended).max())
 
 
@@ -145,7 +151,7 @@ def _beside(block: Timed) -> tuple[int, int]:
     tolerance = block.tolerance
     long = block.end - block.latest > 3 * tolerance
     waited = (block.arrival[1:] + tolerance < block.earliest[:-1]) & long[1:] & long[:-1]
-    beside = block.latest[1:] + tolerance < block.end[:-1]
+    beside = block.latest[1:] + tolerance < block.surely_until()[:-1]
     return int((waited & beside).sum()), int(waited.sum())
 
 

@@ -15,6 +15,12 @@ from slotwise_workflows.traffic.model import Traffic
 SCATTER_S = 0.1
 # Nor are those nearer than this part of an ordinary answer's time.
 RELATIVE = 0.02
+# The fastest of answers: so many percent, for the very fastest may be of wrong stamps.
+FAST, TURNS = 2, 20
+# Lengths are alike where the ninth tenth is not so many times the first.
+UNLIKE = 2
+# Instants are far apart where hardly any gap is less than so much of an answer.
+APART = 0.2
 # A server's fastest pace is taken lower than the log's: its fastest answer need not be in the log.
 # Nor is any where requests never came while so few others were there.
 PACE_MARGIN = 0.7
@@ -38,13 +44,12 @@ class Timed:
         arrival: When each arrived.
         earliest: It started, or the answer began, no earlier than this.
         latest: And no later than this: its first token, or its end less its tokens at the pace.
-        end: When its answer ended.
+        end: When its answer ended, by the log.
         tokens: Output tokens.
-        prompt: Prompt tokens, 0 where unknown.
         streamed: Whether the log tells first tokens.
         pace: Seconds a token takes, at the fast end of what the log shows.
         tolerance: Seconds within which two instants are taken for one.
-        missing: Share of the log's requests without these times.
+        in_turn: Whether answers are alike and hardly any two start, or end, soon after one another.
     """
 
     arrival: Floats
@@ -55,7 +60,7 @@ class Timed:
     streamed: bool
     pace: float
     tolerance: float
-    missing: float
+    in_turn: bool
 
     def __len__(self) -> int:
         return len(self.end)
@@ -71,8 +76,19 @@ class Timed:
             self.streamed,
             self.pace,
             self.tolerance,
-            self.missing,
+            self.in_turn,
         )
+
+    def surely_until(self) -> Floats:
+        """Until when each surely ran: its own tokens at the pace, whatever its logged end.
+
+        Logged ends are later than the server's where answers are checked, worked on or slowly read
+        before they are logged: a slot may long have been another's by then. Without first tokens,
+        nothing shows that.
+        """
+        if not self.streamed:
+            return self.end
+        return np.minimum(self.end, self.latest + self.pace * np.maximum(self.tokens - 1, 0))
 
 
 def timed(traffic: Traffic) -> Timed | Untimed:
@@ -96,7 +112,6 @@ def timed(traffic: Traffic) -> Timed | Untimed:
     ttft = kept["ttft"].to_numpy().astype(np.float64)
     end = arrival + latency
     streamed = _streamed(ttft, latency, tokens)
-    latest = arrival + np.where(ttft <= latency, ttft, latency) if streamed else None
     if streamed:
         latest = arrival + np.where(ttft <= latency, ttft, latency)
         earliest, pace = _let_in(arrival, latest, end), _pace(end - latest, tokens)
@@ -107,6 +122,7 @@ def timed(traffic: Traffic) -> Timed | Untimed:
         earliest, service = arrival, pace * tokens
     resolution = max(_resolution_s(arrival_ns / 1e9), _resolution_s(latency))
     tolerance = max(SCATTER_S + 2 * resolution, RELATIVE * float(np.median(service)))
+    apart = _far_apart(latest if streamed else end, service, tolerance)
     order = np.lexsort((arrival, latest))
     return Timed(
         arrival=arrival[order],
@@ -117,7 +133,7 @@ def timed(traffic: Traffic) -> Timed | Untimed:
         streamed=streamed,
         pace=pace,
         tolerance=tolerance,
-        missing=1 - kept.height / table.height,
+        in_turn=_alike(tokens) and apart,
     )
 
 
@@ -129,11 +145,37 @@ def _streamed(ttft: Floats, latency: Floats, tokens: Ints) -> bool:
 
 
 def _pace(service: Floats, tokens: Ints) -> float:
-    """Seconds a token takes, by the long answers that were served fastest."""
-    long = tokens >= max(2, float(np.median(tokens)))
-    return (
-        float(np.percentile((service / np.maximum(tokens - 1, 1))[long], 2)) if long.any() else 0.0
-    )
+    """Seconds a token takes, by the long answers that were served fastest.
+
+    What the fastest short answers take beyond their tokens' time is no token's: ends that are
+    logged so much later. It is found by turns with the pace, from nothing and a pace too slow.
+    Lengths that are alike cannot show it: then the pace is taken faster by a margin.
+    """
+    steps, long = tokens - 1, tokens >= max(2, float(np.median(tokens)))
+    short = ~long if (~long).any() else long
+    if not long.any():
+        return 0.0
+    late = pace = 0.0
+    for _ in range(TURNS):
+        pace = float(np.percentile((service - late)[long] / steps[long], FAST))
+        late = max(0.0, float(np.percentile((service - pace * steps)[short], FAST)))
+    return max(0.0, PACE_MARGIN * pace if _alike(tokens) else pace)
+
+
+def _alike(tokens: Ints) -> bool:
+    few, many = np.percentile(tokens - 1, (10, 90))
+    return bool(many <= UNLIKE * few)
+
+
+def _far_apart(instants: Floats, service: Floats, tolerance: float) -> bool:
+    """Whether hardly any two instants come within a good part of a service of one another.
+
+    So those of a server come that serves requests, or batches, after one another. With answers all
+    alike, ends that are all late by the same look like longer answers, and starts like joins.
+    """
+    gaps = np.diff(np.sort(instants))
+    gaps = gaps[gaps > tolerance]
+    return bool(len(gaps) and np.percentile(gaps, FAST) > APART * np.median(service))
 
 
 def _fastest(arrival: Floats, end: Floats, tokens: Ints) -> float:

@@ -10,6 +10,8 @@ import polars as pl
 import pytest
 
 from slotwise_sim.workload import Workload
+from slotwise_workflows.facts import gather
+from slotwise_workflows.given import Given
 from slotwise_workflows.observe.batching import observe_batching
 from slotwise_workflows.traffic import ReadOptions, Traffic, read_traffic
 from slotwise_workflows.traffic.model import made_traffic
@@ -44,6 +46,9 @@ def test_vllms_own_logs_are_continuous_if_it_is_one_server(log: str) -> None:
     path = TRACES / f"vllm_measured_{log}_requests.jsonl"
     traffic = read_traffic([str(path)], ReadOptions())
     assert observe_batching(traffic, 1).kind == "continuous"
+    facts = gather(traffic, Given())  # the one file of an engine is that of one server
+    assert facts.observed is not None
+    assert facts.observed.kind == "continuous"
     # Too few start alone to see whether others slow them down: a fleet would log the same.
     found = observe_batching(traffic)
     assert (found.kind, found.reason, found.slowing) == ("undetermined", "several_servers", 0.0)

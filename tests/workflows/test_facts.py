@@ -14,7 +14,9 @@ from slotwise_sim import Continuous, Dynamic, PerToken, Policy, Static, Workload
 from slotwise_sim.article import article_workload
 from slotwise_workflows.facts import gather
 from slotwise_workflows.given import Given
-from slotwise_workflows.traffic.model import Traffic, made_traffic
+from slotwise_workflows.observe.batching import observe_batching
+from slotwise_workflows.observe.record import ObservedBatching
+from slotwise_workflows.traffic.model import Engine, SourceFile, Traffic, made_traffic
 
 
 def served(policy: Policy, *, load: float, first_tokens: bool) -> Traffic:
@@ -285,3 +287,20 @@ def test_an_api_that_batches_is_not_taken_for_a_server_of_ones_own() -> None:
     facts = gather(replace(log, table=named), Given(replicas=1))
     assert facts.batches_already.value
     assert facts.serving.value == "managed_api"
+
+
+def test_the_one_file_of_an_engine_is_the_log_of_one_server() -> None:
+    log = served(Continuous(), load=0.6, first_tokens=True)
+    one, two = (SourceFile(name, "0" * 64, 1) for name in ("a.jsonl", "b.jsonl"))
+    alone, untold = observe_batching(log, 1), observe_batching(log)
+    assert alone != untold
+    cases: tuple[tuple[Engine, tuple[SourceFile, ...], ObservedBatching], ...] = (
+        ("batches", (one,), alone),
+        ("batches", (one, two), untold),
+        ("unknown", (one,), untold),
+    )
+    for engine, files, expected in cases:
+        found = gather(replace(log, engine=engine, files=files), Given())
+        assert found.observed == expected
+    told = replace(log, engine="batches", files=(one,))
+    assert gather(told, Given(replicas=2)).observed == observe_batching(told, 2)

@@ -128,7 +128,7 @@ def gather(traffic: Traffic, given: Given) -> Facts:
         given: What the user told; it wins wherever it speaks.
     """
     in_flight = _in_flight(traffic)
-    observed = observe_batching(traffic, given.replicas)
+    observed = observe_batching(traffic, given.replicas or _engines(traffic))
     return Facts(
         serving=_serving(traffic, given),
         batches_already=_batches_already(traffic, observed, given.probe),
@@ -180,6 +180,11 @@ def _batches_already(
     if observed.kind != "undetermined":
         return Known(observed.kind == "continuous", "estimated", "log_timings")
     return Known(False, "assumed", "unknown")
+
+
+def _engines(traffic: Traffic) -> int | None:
+    """One, where an engine itself wrote the one file that was read; None where nobody tells."""
+    return 1 if traffic.engine == "batches" and len(traffic.files) == 1 else None
 
 
 def _batching_engine(traffic: Traffic) -> str | None:

@@ -97,17 +97,18 @@ def test_an_engine_that_batches_is_never_told_to_adopt(
     assert deciding(ask(log)) == ("already", "batches_continuously")
 
 
-@pytest.mark.parametrize("replicas", [1, None])
 def test_a_log_whose_times_show_refilling_is_never_told_to_adopt(
-    make: Make, ask: Ask, rng: Rng, replicas: int | None
+    make: Make, ask: Ask, rng: Rng
 ) -> None:
-    """Sixteen slots and more, so that nobody could run so many servers unknown to the log."""
+    """Where the number of servers is told; else a fleet of many would have logged the same."""
     arrival, tokens = poisson(rng, 5, 400), varied(rng, 400)
     columns = {
         "e2e_latency": (0.02 * tokens).tolist(),
         "gen_ai.response.time_to_first_chunk": 0.02,
     }
-    result = ask(make(arrival, tokens, columns=columns), Given(replicas=replicas))
+    log = make(arrival, tokens, columns=columns)
+    assert "batching_several" in {limit.code for limit in ask(log).limits}
+    result = ask(log, Given(replicas=1))
     assert deciding(result) == ("already", "batches_continuously")
     assert [reason.code for reason in result.reasons][-1] == "seen_joining"
     assert result.batching is not None

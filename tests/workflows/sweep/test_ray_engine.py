@@ -189,7 +189,7 @@ def test_a_ray_that_was_imported_before_is_not_opened_to_the_network() -> None:
     done = subprocess.run(
         [sys.executable, "-c", IMPORTED], capture_output=True, text=True, timeout=120, check=True
     )
-    assert done.stdout == "Call ray.init() before, or use --engine local\n"
+    assert done.stdout == "Call ray.init() before, or work without Ray\n"
 
 
 def test_versions_that_do_not_match_are_told_in_one_sentence(

@@ -22,8 +22,8 @@ WHOLE_TOKENS = 128
 """Of one of them where only whole answers are seen."""
 SHORTS = 6
 LONG_S = 4.0
-_TTFTS_OF_LONG = 36
-"""Makes every short last four and a half times to the first token: it can be seen to run."""
+_TTFTS_OF_LONG = 52
+"""Makes every short last more than six times to the first token: it can be seen to run."""
 SMALLEST_LONG = 48
 """Tokens below which the shorts, an eighth to a quarter of them, differ too little."""
 _USUAL_LONG = 96

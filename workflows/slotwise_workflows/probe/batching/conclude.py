@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from slotwise_workflows.probe.model import Alone, Baseline, Batching, Evidence, Release
+from slotwise_workflows.probe.plan import SHORTS
 from slotwise_workflows.result import Confidence, Reason
 
 _DOUBTS = ("rate_limited", "cached_responses", "lengths_not_honoured", "requests_failed")
@@ -81,10 +82,13 @@ def conclude(
     if batching == "dynamic":
         reason = next(trial.reason for trial in trials if trial.batching == "dynamic")
     slots = _slots(trials, batching, alone)
+    confidence = _confidence(trials, batching, baseline, alone)
+    if reason.code == "joined_at_once" and baseline.streams and together <= SHORTS:
+        confidence = "low"  # so many servers of one slot each would have done as well
     batches = batching in {"static", "dynamic"}
     return Conclusion(
         batching,
-        _confidence(trials, batching, baseline, alone),
+        confidence,
         reason,
         remarks,
         slots,

@@ -380,6 +380,17 @@ def test_servers_that_would_explain_a_log_as_well_are_counted() -> None:
     assert (limit.code, limit.numbers) == ("batching_several", {"servers": 4})
 
 
+def test_what_may_be_there_already_is_not_to_be_adopted() -> None:
+    found = observed("undetermined", reason="several_servers", joined=[70, 40, 12, *[1] * 6])
+    advice = recommend(evidence(facts=facts(observed=found)), T)
+    assert advice.verdict == "conditional"
+    assert advice.reasons[0].code == "unless_already"
+    assert advice.reasons[0].numbers == {"gain": 2.1, "servers": 4}
+    assert advice.actions[0].code == "probe_endpoint"  # the number of servers is known here
+    told = facts(observed=found, max_delay_ms=Range(50, 50, 50, "given", "given"))
+    assert recommend(evidence(facts=told), T).verdict == "adopt"
+
+
 @st.composite
 def estimates(draw: st.DrawFn, low: float, high: float) -> Estimate:
     a, b, c = sorted(draw(st.floats(low, high)) for _ in range(3))

@@ -22,6 +22,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
     "even_lengths": ("gain_high",),
     "neighbours_alike": ("gain_high", "gain_bound"),
     "cost_takes_it": ("gain_high", "by_lengths"),
+    "unless_already": ("gain", "servers"),
     "gain_offline": ("gain", "low", "high"),
     "gain_lengths_only": ("gain", "low", "high"),
     "gain_at_cost": ("gain", "low", "high"),

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
 from slotwise_workflows.errors import InputError
+from slotwise_workflows.probe.files import requests_jsonl
 from slotwise_workflows.probe.load.cost import CostRun
 from slotwise_workflows.probe.load.cost_plan import BATCHES
 from slotwise_workflows.probe.load.findings import CostFinding, CostUnknown, PrefixCache
-from slotwise_workflows.probe.load.rows import COST_ROWS, EQUAL, UNLIKE, traffic_of
 from slotwise_workflows.probe.model import Batching, Release, Sample
+from slotwise_workflows.traffic import probe_log
+from slotwise_workflows.traffic.probe_log import COST_ROWS, EQUAL, UNLIKE
 
 if TYPE_CHECKING:
     from slotwise_sim.replay import Server
+    from slotwise_workflows.traffic import Traffic
 
 _MOST_FAILED = 0.1
 """As a share: what fails may have been worked on beforehand, beside what is fitted to."""
@@ -82,6 +87,21 @@ def fit_cost(
         unsent=run.unsent,
         failed=sum(not sample.answered for sample in run.samples),
     )
+
+
+def traffic_of(samples: Sequence[Sample], where: Sequence[str] = ()) -> Traffic:
+    """Samples as a log, by way of the very file in which a probe keeps them.
+
+    Raises:
+        InputError: No row is left.
+    """
+    from slotwise_workflows.traffic import ReadOptions, read_traffic
+
+    with tempfile.TemporaryDirectory(prefix="slotwise-") as directory:
+        path = Path(directory, probe_log.NAME)
+        path.write_bytes(requests_jsonl(samples))
+        options = ReadOptions(format="slotwise_probe", where=tuple(where))
+        return read_traffic([str(path)], options)
 
 
 def prefix_cache(samples: Sequence[Sample]) -> PrefixCache | None:

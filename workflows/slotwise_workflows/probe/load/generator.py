@@ -16,6 +16,7 @@ from slotwise_sim.workload import Floats
 from slotwise_workflows.probe.load.client_report import client_report, watch_loop
 from slotwise_workflows.probe.load.model import Planned, Sent
 from slotwise_workflows.probe.model import Sample, Stage
+from slotwise_workflows.probe.tally import Tally
 from slotwise_workflows.probe.wire.client import Clock, Connection, ask
 
 Send = Callable[[Planned], Awaitable[Sample]]
@@ -67,6 +68,17 @@ def sender(connection: Connection, stage: Stage) -> Send:
         )
 
     return send
+
+
+def tallied(tally: Tally, connection: Connection, stage: Stage) -> Client:
+    """A client that sends over the wire and keeps a tally of what it sends."""
+    send = sender(connection, stage)
+
+    async def counted(planned: Planned) -> Sample:
+        tally.sending()
+        return await send(planned)
+
+    return Client(counted, clock=connection.clock, on_sample=tally.answered)
 
 
 async def open_loop(

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slotwise_workflows.errors import EndpointError
+from slotwise_workflows.probe.findings import CostFinding, ReplayFigures
 from slotwise_workflows.probe.load.cost import CostRun
 from slotwise_workflows.probe.load.cost_fit import fit_cost, server_of
-from slotwise_workflows.probe.load.findings import CostFinding, ReplayFigures
 from slotwise_workflows.probe.load.replay import replay_figures
 from slotwise_workflows.probe.model import Plan, ProbeResult, Stopped
 from slotwise_workflows.probe.stages.replay import ReplayRun, ToSpread, replay_failed

@@ -30,7 +30,7 @@ from slotwise_workflows.probe.stages.replay import (
 )
 from slotwise_workflows.probe.tally import Tally
 from slotwise_workflows.probe.wanted import Replayed, Wanted
-from slotwise_workflows.probe.wire.client import Clock, new_client
+from slotwise_workflows.probe.wire.client import new_client
 from slotwise_workflows.probe.wire.preflight import Preflight, preflight
 from slotwise_workflows.probe.wire.target import targets
 from slotwise_workflows.result import Reason
@@ -48,7 +48,6 @@ def look_and_measure(
     model: str | None = None,
     api_key: str | None = None,
     seed: int = 0,
-    clock: Clock = time.perf_counter_ns,
     on_progress: OnProgress = lambda _done, _most: None,
 ) -> ProbeResult:
     """Finds out how an endpoint batches, what an iteration costs there, and how well that predicts.
@@ -63,7 +62,6 @@ def look_and_measure(
         model: The model to ask for; the endpoint's only one if left out.
         api_key: Sent as a bearer token, and never anywhere else.
         seed: Of prompts, lengths and the order of the stages' parts.
-        clock: Nanoseconds of a clock that never steps back.
         on_progress: Told how many requests are answered, of how many at most.
 
     Returns:
@@ -90,7 +88,7 @@ def look_and_measure(
                 model=model,
                 tokens=BASELINE_TOKENS,
                 rng=rng,
-                clock=clock,
+                clock=time.perf_counter_ns,
                 deadline=begin + plan.seconds,
             )
             return await _stages(ready, plan, wanted, rng, begin, on_progress)

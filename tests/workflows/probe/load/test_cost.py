@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.budget import Budget
+from slotwise_workflows.probe.findings import CostFinding
 from slotwise_workflows.probe.load.cost import CostRun, measure_scale, prompt_factor, run_cost
 from slotwise_workflows.probe.load.cost_fit import fit_cost, prefix_cache, server_of
 from slotwise_workflows.probe.load.cost_plan import (
@@ -19,7 +20,6 @@ from slotwise_workflows.probe.load.cost_plan import (
     most_users,
     plan_cost,
 )
-from slotwise_workflows.probe.load.findings import CostFinding
 from slotwise_workflows.probe.model import Baseline, Batching
 from slotwise_workflows.probe.prompts import SIZING_WORDS, Scale, prompt_of, scale_of
 from slotwise_workflows.traffic.probe_log import EQUAL

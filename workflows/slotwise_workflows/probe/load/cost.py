@@ -8,9 +8,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from slotwise_workflows.probe.findings import ClientReport
 from slotwise_workflows.probe.load.client_report import worst_of
 from slotwise_workflows.probe.load.cost_plan import EQUAL_PAIRS, SIZING_TOKENS, CostPlan, Rung
-from slotwise_workflows.probe.load.findings import ClientReport
 from slotwise_workflows.probe.load.generator import Client, closed_loop
 from slotwise_workflows.probe.load.model import Planned, Sent
 from slotwise_workflows.probe.model import Sample

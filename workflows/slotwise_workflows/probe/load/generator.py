@@ -122,7 +122,6 @@ async def closed_loop(
     users: Sequence[Sequence[Planned]],
     *,
     think_s: Sequence[Sequence[float]] | None = None,
-    start_ns: int | None = None,
 ) -> Sent:
     """Each user sends the next request as soon as the own answer has come, and nobody else's.
 
@@ -133,9 +132,8 @@ async def closed_loop(
         client: How to send.
         users: The requests of each user, in order.
         think_s: Seconds that each user thinks before each of these; None never thinks.
-        start_ns: The start on the client's clock; now if left out.
     """
-    begin_ns = client.clock() if start_ns is None else start_ns
+    begin_ns = client.clock()
     state = _State(client, sum(len(own) for own in users))
     first = 0
 

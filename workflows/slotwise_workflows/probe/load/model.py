@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from slotwise_sim.workload import Floats
-from slotwise_workflows.probe.load.findings import ClientReport
+from slotwise_workflows.probe.findings import ClientReport
 from slotwise_workflows.probe.model import Sample
 
 

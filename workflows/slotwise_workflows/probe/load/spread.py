@@ -40,7 +40,6 @@ def spread_load(
     seconds: float,
     address: str | None = None,
     key_variable: str | None = None,
-    max_in_flight: int = MOST_IN_FLIGHT,
     give_up_after: int | None = None,
     on_seen: OnSeen = lambda _requests, _samples: None,
 ) -> Sent:
@@ -59,7 +58,6 @@ def spread_load(
         seconds: After which requests are given up, from now: starting the workers counts.
         address: Of an existing Ray cluster; None starts a Ray of our own on this machine.
         key_variable: Environment variable of the workers' machines that holds the API key.
-        max_in_flight: Requests unanswered at once, of all workers together.
         give_up_after: Failed requests of a worker after which it sends no more.
         on_seen: See `OnSeen`.
 
@@ -78,7 +76,7 @@ def spread_load(
 
     settings = {f.name: getattr(connection, f.name) for f in fields(connection)}
     plain = {name: value for name, value in settings.items() if name not in _OWN}
-    each = max(1, max_in_flight // workers)
+    each = max(1, MOST_IN_FLIGHT // workers)
     jobs = [
         Job(share, plain, stage, key_variable, each, give_up_after, seconds)
         for share in split(load, workers)

@@ -21,8 +21,8 @@ from slotwise_workflows.probe.tally import Tally
 from slotwise_workflows.probe.wanted import Replayed
 from slotwise_workflows.probe.wire.client import Connection
 from slotwise_workflows.probe.wire.preflight import Preflight
+from slotwise_workflows.ray_session import ray_is_missing
 from slotwise_workflows.result import Reason
-from slotwise_workflows.sweep.engine import ray_is_missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def check_replay(replay: Replayed, plan: Plan) -> ReplayPlan:
         MissingExtraError: Several processes are to send it, and Ray is not installed.
     """
     if replay.spread and find_spec("ray") is None:
-        raise ray_is_missing()
+        raise ray_is_missing("use --workers 1, without --ray-address")
     return _plan(None, replay, Budget.of(plan), np.random.default_rng(0))
 
 

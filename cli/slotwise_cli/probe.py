@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -132,7 +133,7 @@ def probe(
     done until then is judged and written.
     """
     from slotwise_cli.probe_summary import probe_lines
-    from slotwise_workflows.files import prepare_directory
+    from slotwise_workflows.files import output_directory
     from slotwise_workflows.probe import (
         Replayed,
         Wanted,
@@ -180,19 +181,19 @@ def probe(
         replay=None if again is None or replay is None else _told(again, plan, replay.name),
     )
     confirm(lines, yes=yes, no_input=no_input, console=console)
-    directory = None if output_dir is None else prepare_directory(output_dir)
-    with console.progress("probing", counted=True) as advance:
-        result = look_and_measure(
-            url, plan, wanted, api=api, model=model, api_key=key, seed=seed, on_progress=advance
-        )
-    if json:
-        console.json(result)
-    else:
-        for line in probe_lines(result, load_words(choose_language(language, None))):
-            console.out(line)
-    if directory is not None:
-        for path in write_probe(result, directory):
-            console.note(f"wrote {path}")
+    with nullcontext() if output_dir is None else output_directory(output_dir) as directory:
+        with console.progress("probing", counted=True) as advance:
+            result = look_and_measure(
+                url, plan, wanted, api=api, model=model, api_key=key, seed=seed, on_progress=advance
+            )
+        if json:
+            console.json(result)
+        else:
+            for line in probe_lines(result, load_words(choose_language(language, None))):
+                console.out(line)
+        if directory is not None:
+            for path in write_probe(result, directory):
+                console.note(f"wrote {path}")
     if result.stopped_by == "user":
         raise Cancelled("interrupted", why="what was done until then is told above")
 

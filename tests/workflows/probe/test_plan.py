@@ -8,13 +8,13 @@ from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.model import Baseline
 from slotwise_workflows.probe.plan import (
     BASELINE_TOKENS,
-    BASELINE_TRIES,
     SHORTS,
     make_plan,
     plan_text,
     size_trial,
     sizes_for,
 )
+from slotwise_workflows.probe.wire.preflight import TRIES
 
 
 @given(
@@ -40,9 +40,9 @@ def test_no_plan_is_exceeded(
         streams=streams,
     )
     sizes = size_trial(plan, baseline)
-    assert plan.trials * sizes.total + BASELINE_TRIES * BASELINE_TOKENS <= plan.output_tokens
+    assert plan.trials * sizes.total + TRIES * BASELINE_TOKENS <= plan.output_tokens
     assert plan.output_tokens <= tokens
-    assert BASELINE_TRIES + plan.trials * (1 + len(sizes.shorts)) <= plan.requests == requests
+    assert TRIES + plan.trials * (1 + len(sizes.shorts)) <= plan.requests == requests
 
 
 @given(st.integers(48, 100_000))

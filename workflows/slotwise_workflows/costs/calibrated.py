@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slotwise_workflows.costs.stated import StatedCost
+from slotwise_workflows.costs.stated import Checked, StatedCost
 
 if TYPE_CHECKING:
     from slotwise_workflows.calibrate.file import CalibrationFile
@@ -41,4 +41,11 @@ def cost_of(found: CalibrationFile, name: str) -> StatedCost:
         quality=found.quality,
         kv_tokens=found.kv_tokens,
         fitted_seqs=found.batch,
+        checked=Checked(
+            how="fitted",
+            off=found.off,
+            requests=found.requests,
+            held_out=0 if found.hold_out is None else found.hold_out.judged,
+            reliable=found.reliable,
+        ),
     )

@@ -46,6 +46,7 @@ class StatedCost:
         quality: How good it is: published or derived, errors, what is left out.
         kv_tokens: What that server's KV cache held, where the source tells; limits nothing by
             itself.
+        ends: The cost at the ends of its terms' intervals, where it was fitted.
         checked: The same as data; None where nobody checked it.
         fitted_seqs: Between how many sequences at once it was fitted, where it was.
     """
@@ -58,6 +59,7 @@ class StatedCost:
     kv_tokens: int | None
     fitted_seqs: tuple[int, int] | None = None
     checked: Checked | None = None
+    ends: tuple[Cost, ...] = ()
 
 
 def by_the_user(cost: Cost, kind: CostKind) -> StatedCost:

@@ -1,13 +1,17 @@
-"""What all tests share: Ctrl-C that works, and pictures that are drawn once in a session.
+"""What all tests share: Ctrl-C that works, pictures that are drawn once, a server to be probed.
 
 Drawing is most of what a report takes.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import signal
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -39,6 +43,19 @@ def charts_drawn_once() -> Iterator[Draw]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vl_convert, "vegalite_to_svg", once)
         yield draw
+
+
+@pytest.fixture(scope="session")
+def probe_server_module() -> ModuleType:
+    """The probe's test server; the tests' folders are no packages."""
+    name, path = "slotwise_test_server", Path(__file__).parent / "workflows/probe/server.py"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
@@ -19,20 +18,12 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Cli
 
 MAIN = "from slotwise_cli.app import main; main()"
-SERVER = Path(__file__).parents[1] / "workflows/probe/server.py"
 
 
 @pytest.fixture
-def slow_server() -> Iterator[Any]:
+def slow_server(probe_server_module: Any) -> Iterator[Any]:
     """The probe's test server, batch after batch: its tests take seconds."""
-    name = "slotwise_test_server"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, SERVER)
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    module: Any = sys.modules[name]
+    module = probe_server_module
     policy = module.Policy(batching="static", slots=8, step_ms=20.0)
     with module.running_server(policy, module.Faults()) as server:
         yield server

@@ -88,7 +88,7 @@ def _cost(plan: Plan) -> list[str]:
     users = _most_users(left.at_most(MEASURING))
     if users == 0:
         return ["  nothing to see what an iteration costs: the limits leave too little for that"]
-    at_once = "1 user" if users == 1 else f"1 to {users} users at once"
+    at_once = "1 user" if users == 1 else f"1, 2, 4, ... users at once ({users} at most)"
     return [f"  then, with what is left, {at_once}, to see what an iteration costs"]
 
 

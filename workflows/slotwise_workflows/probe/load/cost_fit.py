@@ -69,7 +69,7 @@ def fit_cost(
             traffic = traffic_of([*others, *run.samples], COST_ROWS)
             calibration = calibrate_run(traffic, server, given={**alone, **(given or {})})
         except InputError as error:
-            detail = ": ".join(filter(None, (error.what, error.why)))
+            detail = error.why or error.what  # the sentence says already what is not told
             unknown = CostUnknown(code="not_identified", detail=detail)
     return CostFinding(
         calibration=calibration,

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slotwise_workflows.errors import UsageError
+from slotwise_workflows.probe.announce import plan_text
 from slotwise_workflows.probe.model import Baseline
 from slotwise_workflows.probe.plan import (
     BASELINE_TOKENS,
     SHORTS,
     make_plan,
-    plan_text,
     size_trial,
     sizes_for,
 )
@@ -83,3 +83,27 @@ def test_the_plan_is_told() -> None:
         assert "unencrypted" not in "".join(
             plan_text(plan, url=url, api="chat", model=None, has_key=True)
         )
+
+
+def told(**limits: int) -> str:
+    plan = make_plan(**limits)
+    return "\n".join(
+        plan_text(plan, url="http://h", api="chat", model=None, has_key=False, cost=True)
+    )
+
+
+def test_only_what_the_limits_leave_room_for_is_told() -> None:
+    usual = told()
+    assert "2 times a long one" in usual
+    assert "up to 32 at once" in usual
+    assert "users at once" in usual
+    few = told(max_requests=12)
+    assert "once a long one" in few
+    assert "nothing to count its slots" in few
+    assert "nothing to see what an iteration costs" in few
+    assert "at once" not in few
+    # 3 to begin with, one more alone and 7 of the group test: 8 more are the first rung.
+    assert "up to 8 at once, to count" in told(max_requests=19, trials=1)
+    assert "nothing to count" in told(max_requests=18, trials=1)
+    # Requests enough, but no tokens for the answers of a rung.
+    assert "nothing to count its slots" in told(max_tokens=600)

@@ -5,10 +5,11 @@ the other, by the tests of `batching` and by `load`, over the `wire`; `complete`
 `model` that `files` keep and of which a diagnosis uses the `figures`.
 """
 
+from slotwise_workflows.probe.announce import plan_text
 from slotwise_workflows.probe.figures import figures_of, read_probe, with_probe
 from slotwise_workflows.probe.files import write_probe
 from slotwise_workflows.probe.model import Plan, ProbeResult, Sample
-from slotwise_workflows.probe.plan import make_plan, plan_text
+from slotwise_workflows.probe.plan import make_plan
 from slotwise_workflows.probe.session import look_and_measure
 from slotwise_workflows.probe.stages.replay import check_replay
 from slotwise_workflows.probe.wanted import Replayed, Wanted

@@ -1,12 +1,9 @@
-"""How much is sent: told before, sized after the baseline."""
+"""How much is sent: bounded before, sized after the baseline."""
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.model import Baseline, Plan, Sizes
-from slotwise_workflows.probe.wire.client import is_loopback
 from slotwise_workflows.probe.wire.preflight import TRIES
 
 MOST_REQUESTS = 288
@@ -118,31 +115,3 @@ def size_trial(plan: Plan, baseline: Baseline) -> Sizes:
     while sizes_for(long).total > budget and long > SMALLEST_LONG:
         long = max(SMALLEST_LONG, int(long * 0.95))
     return sizes_for(long)
-
-
-def plan_text(
-    plan: Plan,
-    *,
-    url: str,
-    api: str,
-    model: str | None,
-    has_key: bool,
-    cost: bool = False,
-    replay: str | None = None,
-) -> list[str]:
-    """What is about to happen, a line each."""
-    lines = [
-        f"probe {url} ({api}, model {model or 'as the server says'})",
-        f"  at most {plan.requests} requests asking for {plan.output_tokens} output tokens in all,"
-        f" in at most {plan.seconds:g} s",
-        f"  one alone to measure; then {plan.trials} times a long one ({plan.long_s:g} s or more)"
-        f" with {plan.shorts} short ones beside it,",
-        "  then up to 32 at once, fewer where some have to wait, to count its slots",
-        *(["  then 1, 2, 4, ... users at once, to see what an iteration costs"] if cost else []),
-        *([f"  then {replay}"] if replay else []),
-        "  the prompts are generated; nothing of yours is sent"
-        + (" but the API key" if has_key else ""),
-    ]
-    if has_key and url.startswith("http://") and not is_loopback(urlsplit(url).hostname or ""):
-        lines.append("  warning: http:// would carry the API key unencrypted")
-    return lines

@@ -300,11 +300,13 @@ def _of_step_cost(facts: Facts) -> Reason | None:
     cost = facts.cost
     if cost is None:
         return None
+    if cost.checked is None:
+        return Reason(code="cost_unchecked")
     if cost.kind == "preset":
-        return Reason(code="cost_of_preset", numbers={"name": cost.name, "quality": cost.quality})
-    if cost.kind == "calibration":
-        return Reason(code="cost_calibrated", numbers={"quality": cost.quality})
-    return Reason(code="cost_unchecked")
+        return Reason(code="cost_of_preset", numbers={"name": cost.name})
+    code = "cost_calibrated" if cost.checked.reliable else "cost_unreliable"
+    numbers: Numbers = {"off": cost.checked.off, "held_out": cost.checked.held_out or None}
+    return Reason(code=code, numbers=numbers)
 
 
 def _extrapolated(facts: Facts) -> Reason | None:
@@ -329,9 +331,12 @@ def _memory(e: Evidence) -> Reason | None:
 
 
 def _padding(e: Evidence) -> Reason | None:
-    """What the gain would be over batches of the other kind, where that is another figure."""
+    """What the gain would be over batches of the other kind, where that is another figure.
+
+    Where nothing is batched at once today there are no batches that might pad.
+    """
     padding = e.facts.padding
-    if e.facts.cost is None or not e.by_padding:
+    if e.facts.cost is None or not e.by_padding or e.facts.batches_already.value:
         return None
     other = e.by_padding[not padding.value]
     if abs(other - e.by_padding[padding.value]) < SAME_GAIN:

@@ -67,7 +67,7 @@ def fit_cost(run: CostRun, server: Server, *, others: Sequence[Sample] = ()) -> 
             traffic = traffic_of([*others, *run.samples], COST_ROWS)
             calibration = calibrate_run(traffic, server, given=given)
         except InputError as error:
-            detail = ": ".join(filter(None, (error.what, error.why)))
+            detail = error.why or error.what  # the sentence says already what is not told
             unknown = CostUnknown(code="not_identified", detail=detail)
     return CostFinding(
         calibration=calibration,

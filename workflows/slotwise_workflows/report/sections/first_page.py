@@ -198,7 +198,9 @@ def _idle(diagnosis: Diagnosis, batch: str, words: Words) -> KeyNumber:
         return _item(words, "numbers.idle", *shown, words("numbers.no_interval"), "simulated")
     timed = reading.times_count(diagnosis)
     if timed and reading.overloaded(diagnosis, batch):
-        note = words("numbers.idle_full", now=full.estimate, low=full.low, high=full.high)
+        told = {"now": full.estimate, "low": full.low, "high": full.high}
+        twice = words.number(full.estimate, "percent") == shown[0]  # its batches are all full
+        note = words("numbers.idle_range" if twice else "numbers.idle_full", **told)
         return _item(words, "numbers.idle", *shown, note, "simulated")
     key = "numbers.idle_today" if timed else "numbers.idle_replay"
     note = words(key, low=full.low, high=full.high, now=now, after=after)

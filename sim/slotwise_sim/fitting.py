@@ -8,7 +8,9 @@ How well an instant can be told falls with the iterations it took to get there, 
 a time t counts in units of ``sqrt(t * iteration)``, and then in the median of its kind.
 
 Terms are fitted as shares: 1 is the value at which a term alone fills an average iteration. So one
-width and one notion of "wide" serve them all.
+width and one notion of "wide" serve them all. Shares and their units are rounded: instants jump as
+costs move, so the last bits, in which the linear algebra of two machines differs, would lead to
+two fits.
 """
 
 from __future__ import annotations
@@ -45,6 +47,7 @@ _BLOCKS = 10
 _BEND = 5.0  # a share of 1: its effect is small, since few iterations run nearly empty
 _WIDE, _NARROW = 0.06, 0.007  # shares over which slopes and residuals are averaged
 _MOST_STEPS, _STILL = 12, 0.002
+_SHARE_DIGITS, _UNIT_DIGITS = 6, 9
 
 
 class UnidentifiableError(ValueError):
@@ -129,6 +132,14 @@ def problem_of(
     prompts = max(1.0, float(uncached_tokens(counted.workload).sum()))
     busy_s = float(spans_s(stretches(counted), counted.workload.arrival_s, counted.end_s).sum())
     most_s = OVERHEAD * iteration_s * int(rows.sum())  # where prompts are few, so long for each
+    unit = {
+        "base_ms": alone(beside.iterations),
+        "per_seq_ms": alone(beside.sequences),
+        "per_kv_token_ms": alone(beside.held_tokens),
+        "per_prefill_token_ms": min(busy_s, most_s) * 1000 * server.replicas / prompts,
+        "overhead_ms": 1000 * iteration_s * OVERHEAD,
+        "bend": _BEND,
+    }
     return Problem(
         measured=measured,
         apart=apart(measured),
@@ -136,14 +147,7 @@ def problem_of(
         given=given,
         rows=rows,
         iteration_s=iteration_s,
-        unit={
-            "base_ms": alone(beside.iterations),
-            "per_seq_ms": alone(beside.sequences),
-            "per_kv_token_ms": alone(beside.held_tokens),
-            "per_prefill_token_ms": min(busy_s, most_s) * 1000 * server.replicas / prompts,
-            "overhead_ms": 1000 * iteration_s * OVERHEAD,
-            "bend": _BEND,
-        },
+        unit={term: float(f"{one:.{_UNIT_DIGITS}g}") for term, one in unit.items()},
         batch=batch,
     )
 
@@ -265,12 +269,12 @@ def fit(problem: Problem, start: Mapping[str, float], bend_seqs: int | None) -> 
 
     free = list(start)
     most = np.array([MOST_SAVED / _BEND if term == "bend" else np.inf for term in free])
-    near = _explore(problem, free, np.array(list(start.values())), bend_seqs)
+    near = _explore(problem, free, np.array(list(start.values())).round(_SHARE_DIGITS), bend_seqs)
     for _ in range(_MOST_STEPS if free else 0):
         root = np.sqrt(near.weight)
         aim = nnls(near.slopes * root[:, None], (near.slopes @ near.shares - near.off) * root)[0]
         step = np.clip(np.minimum(aim, most) - near.shares, -0.3, 0.3)
-        near = _explore(problem, free, near.shares + step, bend_seqs)
+        near = _explore(problem, free, (near.shares + step).round(_SHARE_DIGITS), bend_seqs)
         if np.abs(step).max() < _STILL:
             break
     return Fit(dict(zip(free, near.shares.tolist(), strict=True)), bend_seqs, near)

@@ -102,6 +102,11 @@ def test_a_calibration_is_named_with_its_quality(
             requests=300,
             hold_out=None,
             reliable=True,
+            terms={
+                "base_ms": SimpleNamespace(how="given", value=12.0),
+                "per_seq_ms": SimpleNamespace(how="given", value=0.1),
+            },
+            bend_seqs=None,
         )
 
     fake = SimpleNamespace(read_calibration=read_calibration)

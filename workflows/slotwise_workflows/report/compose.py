@@ -9,6 +9,7 @@ from datetime import datetime
 from slotwise_workflows.report.document import Branding, Document, Section
 from slotwise_workflows.report.sections import (
     attribution,
+    consultant,
     data,
     endpoint,
     first_page,
@@ -48,7 +49,7 @@ def compose(result: Result, words: Words, branding: Branding) -> Document:
         facts=_facts(result, words, branding),
         cover=first_page.cover(result, words),
         first_page=_present(first),
-        sections=_present(sections),
+        sections=_present((consultant.consultant(branding, words), *sections)),
         words=fixed,
     )
 

@@ -10,7 +10,7 @@ from slotwise_workflows.errors import ConfigError, UsageError
 if TYPE_CHECKING:
     from slotwise_workflows.report import Branding
 
-FORMATS = ("html", "md")
+FORMATS = ("html", "md", "summary")
 
 
 def report_formats(

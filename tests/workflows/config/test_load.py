@@ -260,7 +260,7 @@ FAULTS = [
      "report.actions[0].due must be a day such as 2026-12-31, not 'soon'"),
     ("report:\n  actions:\n    - {owner: x}\n", 11, "report.actions[0].what is required"),
     ("report: {formats: [html, docx]}\n", 9,
-     "report.formats[1] must be one of html, md, pdf, not 'docx'"),
+     "report.formats[1] must be one of html, md, pdf, summary, not 'docx'"),
     ("thresholds: {min_request: 3}\n", 9, "thresholds.min_request is no key of a workload file. "
      "Did you mean 'min_requests'?"),
     ("name: \"a\\nb\"\n", 9, "name must be one line of printable characters"),

@@ -59,8 +59,8 @@ class Report(Config):
     client: str = Field("", max_length=200, description="the client's name")
     prepared_by: str = Field("", max_length=200, description="who hands it over")
     logo: str | None = Field(None, description="an image file; relative to this file")
-    formats: Annotated[tuple[Literal["html", "md", "pdf"], ...], Field(strict=False)] = Field(
-        ("html", "md"), description="what is written"
+    formats: Annotated[tuple[Literal["html", "md", "pdf", "summary"], ...], Field(strict=False)] = (
+        Field(("html", "md", "summary"), description="what is written")
     )
     gpu_hour_price: (
         Annotated[float, Field(gt=0, le=MOST_HOUR_PRICE, allow_inf_nan=False)] | None

@@ -25,7 +25,7 @@ from slotwise_workflows.given import Given
 from slotwise_workflows.host.finished import Finished
 from slotwise_workflows.pipeline import run_diagnose
 from slotwise_workflows.recommend.thresholds import Thresholds
-from slotwise_workflows.report import Branding, OwnAction
+from slotwise_workflows.report import FORMATS, Branding, OwnAction
 from slotwise_workflows.result import Result
 from slotwise_workflows.traffic import ReadOptions
 from slotwise_workflows.traffic.paths import log_name
@@ -65,7 +65,7 @@ def run(
         seed=int(said["seed"]),
         output_dir=output_dir,
         language=said["language"],
-        formats=("html", "md"),
+        formats=FORMATS,
         branding=Branding(
             client=said.get("client", ""),
             prepared_by=said.get("prepared_by", ""),

@@ -79,12 +79,9 @@ def _of_model(sentence: str, result: Result, words: Words) -> str:
     """The sentence under the leading model's name, where the log holds several."""
     if not result.models:
         return sentence
-    return words("page.of_model", model=model_name(words, leading(result)), sentence=sentence)
-
-
-def leading(result: Result) -> Diagnosis:
-    """The diagnosis that figures and pictures show: of several models, the one that leads."""
-    return next((m for m in result.models if m.verdict == result.verdict), result)
+    return words(
+        "page.of_model", model=model_name(words, reading.leading(result)), sentence=sentence
+    )
 
 
 def models(result: Result, words: Words) -> Section | None:
@@ -113,7 +110,7 @@ def models(result: Result, words: Words) -> Section | None:
         tag=words("label.simulated"),
         note=words("models.others", count=rest) if rest else "",
     )
-    below = words("models.shown", model=model_name(words, leading(result)))
+    below = words("models.shown", model=model_name(words, reading.leading(result)))
     blocks = (Paragraph(words("models.lead")), table, Paragraph(below))
     return Section("models", words("models.title"), blocks)
 

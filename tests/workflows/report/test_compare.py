@@ -15,9 +15,18 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from slotwise_workflows import resources
-from slotwise_workflows.record import Estimate
+from slotwise_workflows.record import Estimate, Record
 from slotwise_workflows.report import Branding, load_words
-from slotwise_workflows.report.compare import Comparison, Shift, compare_runs, difference
+from slotwise_workflows.report.compare import (
+    Comparison,
+    FactShift,
+    Kept,
+    Run,
+    Shift,
+    Side,
+    compare_runs,
+    difference,
+)
 from slotwise_workflows.report.compare_page import compose_comparison, write_comparison
 from slotwise_workflows.report.render import as_html, as_markdown
 from slotwise_workflows.report.words import Language
@@ -189,3 +198,11 @@ def test_files_hold_the_same_comparison(make_result: Make, tmp_path: Path) -> No
 def test_the_published_schema_is_that_of_the_record() -> None:
     published = resources.read_text(resources.COMPARISON_SCHEMA)
     assert published == comparison_schema(), "run: python -m slotwise_workflows.schemas"
+
+
+@pytest.mark.parametrize("model", [Comparison, Run, Side, Shift, FactShift, Kept])
+def test_every_key_is_documented(model: type[Record]) -> None:
+    page = (Path(__file__).parents[3] / "docs/reference/report.md").read_text(encoding="utf-8")
+    section = page.split("\n## Comparing two runs\n")[1].split("\n## ")[0]
+    for name, field in model.model_fields.items():
+        assert f"`{field.alias or name}`" in section

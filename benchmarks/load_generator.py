@@ -23,7 +23,7 @@ import numpy as np
 from slotwise_sim.synthetic import poisson_arrivals
 from slotwise_workflows.probe.load.generator import SPIN_S, Client, open_loop, sender
 from slotwise_workflows.probe.load.model import Planned, Sent
-from slotwise_workflows.probe.load.prompts import prompt_of
+from slotwise_workflows.probe.prompts import prompt_of
 from slotwise_workflows.probe.wire.client import Connection, new_client
 from slotwise_workflows.probe.wire.dialect import dialect_of
 from slotwise_workflows.probe.wire.products import UNKNOWN

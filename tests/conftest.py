@@ -1,4 +1,4 @@
-"""What all tests share: Ctrl-C that works, and pictures that are drawn once in a session.
+"""What all tests share: Ctrl-C that works, and pictures that are drawn once.
 
 Drawing is most of what a report takes.
 """

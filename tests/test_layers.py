@@ -53,6 +53,22 @@ def test_no_imports_go_in_a_circle() -> None:
     TopologicalSorter(graph).prepare()
 
 
+def test_no_two_folders_import_one_another() -> None:
+    """Of `workflows`: what two of them share is lower than both."""
+
+    def folder(module: str) -> str:
+        return str(SOURCES[module].relative_to(SOURCES["slotwise_workflows"].parent).parts[0])
+
+    ours = {m for m in SOURCES if m.startswith("slotwise_workflows") and "." not in folder(m)}
+    pairs = {
+        (folder(module), folder(name))
+        for module in ours
+        for name in imported(SOURCES[module]) & ours
+        if folder(module) != folder(name)
+    }
+    assert [(one, other) for one, other in sorted(pairs) if (other, one) in pairs] == []
+
+
 def test_the_simulator_knows_arrays_alone() -> None:
     beyond_arrays = {"polars", "pydantic", "yaml", "typer", "rich", "ray", "jinja2", "pathlib"}
     for module, path in SOURCES.items():

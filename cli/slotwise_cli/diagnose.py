@@ -77,7 +77,7 @@ def diagnose(
     )
     from slotwise_workflows.config import where as place_of
     from slotwise_workflows.costs.named import named_cost
-    from slotwise_workflows.files import prepare_directory
+    from slotwise_workflows.files import output_directory
     from slotwise_workflows.pipeline import run_diagnose
     from slotwise_workflows.recommend.thresholds import Thresholds
     from slotwise_workflows.run_directory import default_directory
@@ -123,11 +123,11 @@ def diagnose(
     thresholds = file.thresholds if file is not None else Thresholds()
     name = _name(file, paths)
     look, shown = _look(probe, seed, yes=yes, no_input=no_input, console=console)
-    directory = prepare_directory(output_dir or default_directory(name))
     for said in [*without_effect(file), *not_diagnosed(file)] if file is not None else ():
         console.note(f"note: {said}")
 
-    with console_listener(console) as on_event:
+    place_of_run = output_directory(output_dir or default_directory(name))
+    with place_of_run as directory, console_listener(console) as on_event:
         result = run_diagnose(
             logs=paths,
             read_options=reading,

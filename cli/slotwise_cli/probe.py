@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,7 +15,7 @@ from slotwise_workflows.errors import Cancelled, UsageError
 
 if TYPE_CHECKING:
     from slotwise_workflows.probe import Plan, Replayed
-    from slotwise_workflows.traffic import Traffic
+    from slotwise_workflows.traffic import ReadOptions, Traffic
 
 
 def probe(
@@ -117,6 +118,14 @@ def probe(
             help="A Ray cluster whose machines send the replay.",
         ),
     ] = None,
+    # How the logs of --like and --replay are read.
+    format_: options.Format = "auto",
+    map_: options.Map = None,
+    time_unit: options.TimeUnit = None,
+    time_zone: options.TimeZone = None,
+    decimal: options.Decimal = None,
+    where: options.Where = None,
+    allow_truncated: options.AllowTruncated = False,
     yes: options.Yes = False,
     output_dir: options.OutputDir = None,
     language: options.Language = None,
@@ -132,7 +141,8 @@ def probe(
     done until then is judged and written.
     """
     from slotwise_cli.probe_summary import probe_lines
-    from slotwise_workflows.files import prepare_directory
+    from slotwise_cli.reading import read_options
+    from slotwise_workflows.files import output_directory
     from slotwise_workflows.probe import (
         Replayed,
         Wanted,
@@ -143,6 +153,7 @@ def probe(
         write_probe,
     )
     from slotwise_workflows.report import load_words
+    from slotwise_workflows.traffic import ReadOptions
 
     console = Console(quiet=quiet)
     plan = make_plan(
@@ -153,10 +164,23 @@ def probe(
     )
     first = targets(url, api)[0]
     key = api_key(api_key_env)
+    reading = read_options(
+        ReadOptions(),
+        format_=format_,
+        map_=map_,
+        time_unit=time_unit,
+        time_zone=time_zone,
+        decimal=decimal,
+        where=where,
+        segment=None,
+        allow_truncated=allow_truncated,
+    )
+    if like is None and replay is None and reading != ReadOptions():
+        raise UsageError("there is no log to read", hint="Add --like LOG or --replay LOG")
     again = None
     if replay is not None:
         again = Replayed(
-            _log(replay, console),
+            _log(replay, reading, console),
             replay_first,
             replay_busiest,
             rate_scale,
@@ -169,7 +193,8 @@ def probe(
         (rate_scale, length_scale) != (1.0, 1.0)
     ):
         raise UsageError("there is nothing to replay", hint="Add --replay LOG")
-    wanted = Wanted(cost=cost, like=None if like is None else _log(like, console), replay=again)
+    alike = None if like is None else _log(like, reading, console)
+    wanted = Wanted(cost=cost, like=alike, replay=again)
     lines = plan_text(
         plan,
         url=first.shown,
@@ -180,19 +205,19 @@ def probe(
         replay=None if again is None or replay is None else _told(again, plan, replay.name),
     )
     confirm(lines, yes=yes, no_input=no_input, console=console)
-    directory = None if output_dir is None else prepare_directory(output_dir)
-    with console.progress("probing", counted=True) as advance:
-        result = look_and_measure(
-            url, plan, wanted, api=api, model=model, api_key=key, seed=seed, on_progress=advance
-        )
-    if json:
-        console.json(result)
-    else:
-        for line in probe_lines(result, load_words(choose_language(language, None))):
-            console.out(line)
-    if directory is not None:
-        for path in write_probe(result, directory):
-            console.note(f"wrote {path}")
+    with nullcontext() if output_dir is None else output_directory(output_dir) as directory:
+        with console.progress("probing", counted=True) as advance:
+            result = look_and_measure(
+                url, plan, wanted, api=api, model=model, api_key=key, seed=seed, on_progress=advance
+            )
+        if json:
+            console.json(result)
+        else:
+            for line in probe_lines(result, load_words(choose_language(language, None))):
+                console.out(line)
+        if directory is not None:
+            for path in write_probe(result, directory):
+                console.note(f"wrote {path}")
     if result.stopped_by == "user":
         raise Cancelled("interrupted", why="what was done until then is told above")
 
@@ -210,8 +235,8 @@ def _told(again: Replayed, plan: Plan, name: str) -> str:
     )
 
 
-def _log(path: Path, console: Console) -> Traffic:
-    from slotwise_workflows.traffic import ReadOptions, read_traffic
+def _log(path: Path, reading: ReadOptions, console: Console) -> Traffic:
+    from slotwise_workflows.traffic import read_traffic
 
     with console.progress("reading") as advance:
-        return read_traffic([str(path)], ReadOptions(), on_progress=advance)
+        return read_traffic([str(path)], reading, on_progress=advance)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from slotwise_workflows.probe import ProbeResult
-    from slotwise_workflows.probe.load.findings import CostFinding, ReplayFigures
+    from slotwise_workflows.probe.findings import CostFinding, ReplayFigures
     from slotwise_workflows.report import Words
     from slotwise_workflows.report.words import Language
     from slotwise_workflows.result import Result

@@ -153,3 +153,16 @@ def test_an_endpoint_that_is_not_there_ends_it(cli: Cli, log_file: Path, tmp_pat
     said = cli("diagnose", log_file, *words)
     assert said.code == 5
     assert "quux" not in said.err + said.out
+
+
+def test_a_log_to_be_sent_is_read_as_it_would_be_diagnosed(cli: Cli, tmp_path: Path) -> None:
+    log = tmp_path / "own.csv"
+    log.write_text("t_ms,out\n" + "".join(f"{at * 500},{10 + at}\n" for at in range(30)))
+    url, reading = "http://127.0.0.1:9", ("--map", "arrival=t_ms", "--map", "output_tokens=out")
+    said = cli("probe", url, "--replay", log, *reading, "--time-unit", "ms", "--where", "out>=20")
+    assert said.code == 2  # nobody can be asked; the plan is told all the same
+    assert "20 of 20 requests of own.csv" in said.err
+    assert "590 output tokens, over 10 s" in said.err  # 20 + ... + 39, half a second apart
+    for words in (("--map", "arrival=ts"), ("--tz", "Asia/Tokyo"), ("--allow-truncated",)):
+        said = cli("probe", url, *words, "--yes")
+        assert (said.code, "--like LOG" in said.err) == (2, True)

@@ -202,6 +202,18 @@ def test_a_wrong_key_is_told_but_not_shown(cli_process: CliProcess, endpoint: st
         assert b"sk-wrong" not in done.stderr
 
 
+def test_who_is_not_there_leaves_no_directory(cli: Cli, tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("output_tokens\n" + "5\n7\n" * 30)
+    here = tmp_path / "here"
+    for words in (
+        ("probe", "http://127.0.0.1:9"),
+        ("diagnose", log, "--probe", "http://127.0.0.1:9"),
+    ):
+        assert cli(*words, "--yes", "--output-dir", here / "deeper").code == 5
+        assert not here.exists()
+
+
 def test_nothing_is_sent_unless_agreed(cli_process: CliProcess) -> None:
     for words in ((), ("--no-input",)):
         done = cli_process("probe", "http://127.0.0.1:9", *words, stdin=-3)  # DEVNULL

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
@@ -15,26 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from probe_server import Faults, Policy, running_server
+
 if TYPE_CHECKING:
     from tests.cli.conftest import Cli
 
 MAIN = "from slotwise_cli.app import main; main()"
-SERVER = Path(__file__).parents[1] / "workflows/probe/server.py"
 
 
 @pytest.fixture
 def slow_server() -> Iterator[Any]:
     """The probe's test server, batch after batch: its tests take seconds."""
-    name = "slotwise_test_server"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, SERVER)
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    module: Any = sys.modules[name]
-    policy = module.Policy(batching="static", slots=8, step_ms=20.0)
-    with module.running_server(policy, module.Faults()) as server:
+    policy = Policy(batching="static", slots=8, step_ms=20.0)
+    with running_server(policy, Faults()) as server:
         yield server
 
 
@@ -53,7 +45,7 @@ def test_ctrl_c_keeps_what_was_done(
     """Amid the group test there is nothing to be judged yet; amid the slots test there is."""
     command = [sys.executable, "-c", MAIN, "probe", slow_server.url, "--yes", "--json"]
     process = subprocess.Popen(
-        [*command, "--output-dir", str(tmp_path)],
+        [*command, "--output-dir", str(tmp_path / "new" / "probe")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "NO_PROXY": "127.0.0.1"},
@@ -65,15 +57,15 @@ def test_ctrl_c_keeps_what_was_done(
     assert b"Traceback" not in err
     if not judged:
         assert out == b""
-        assert list(tmp_path.iterdir()) == []
+        assert list(tmp_path.iterdir()) == []  # nor a place for what there is not
         return
     said = json.loads(out)
     assert (said["interrupted"], said["stopped_by"]) == (True, "user")
     assert said["batching"] == "static"
     assert said["confidence"] == "low"
     assert [trial["stage"] for trial in said["trials"]] == ["group"]
-    assert json.loads((tmp_path / "probe.json").read_bytes()) == said
-    rows = (tmp_path / "probe.jsonl").read_bytes().splitlines()
+    assert json.loads((tmp_path / "new" / "probe" / "probe.json").read_bytes()) == said
+    rows = (tmp_path / "new" / "probe" / "probe.jsonl").read_bytes().splitlines()
     assert len(rows) == len(said["samples"]) <= said["requests_sent"]
 
 

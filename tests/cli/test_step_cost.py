@@ -98,6 +98,10 @@ def test_a_calibration_is_named_with_its_quality(
             quality="hold-out: mean latency 2.1 % off",
             kv_tokens=None,
             batch=(8, 48),
+            off=0.021,
+            requests=300,
+            hold_out=None,
+            reliable=True,
         )
 
     fake = SimpleNamespace(read_calibration=read_calibration)
@@ -111,7 +115,7 @@ def test_a_calibration_is_named_with_its_quality(
     assert (cost["source"], cost["basis"]) == ("estimated", "calibration")
     assert "2.1 % off" in cost["detail"]
     limits = {limit["code"]: limit["numbers"] for limit in result["limits"]}
-    assert "cost_calibrated" in limits
+    assert limits["cost_calibrated"] == {"off": 0.021, "held_out": None}
     assert limits["cost_extrapolated"] == {"slots": 4, "low": 8, "high": 48}
 
 

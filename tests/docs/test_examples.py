@@ -1,7 +1,8 @@
 """Every `slotwise` line of a ```bash block in the docs is run as it stands.
 
-The files that the lines name are made here. A page's lines run in order in one folder, so that a
-later line can use what an earlier one wrote.
+The files that the lines name are made here, and a server is where they say; of a probe only the
+first test is run. A page's lines run in order in one folder, so that a later line can use what an
+earlier one wrote.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import json
 import random
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from probe_server import Faults, Policy, running_server
 from slotwise_sim import Continuous, Step, Workload, simulate
 
 ROOT = Path(__file__).parents[2]
@@ -98,6 +101,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def endpoint() -> Iterator[str]:
+    """The URL of a server that batches continuously."""
+    with running_server(Policy(slots=8, step_ms=4.0), Faults()) as server:
+        yield server.url
+
+
 # Two languages of a page, say: what begins like another page's lines is run there.
 PAGE_OF = {tuple(examples(page)): page for page in PAGES}
 RUNS = [
@@ -107,13 +117,18 @@ RUNS = [
 ]
 
 
+_SHORT = " --yes --trials 1 --max-requests 12"
+
+
 @pytest.mark.parametrize("calls", RUNS)
-def test_every_example_of_a_page_runs(calls: tuple[str, ...], folder: Path) -> None:
+def test_every_example_of_a_page_runs(calls: tuple[str, ...], folder: Path, endpoint: str) -> None:
     from slotwise_cli.app import app
 
     for call in calls:
         if call.startswith("slotwise bundle"):
             continue  # built and verified from a clean clone in tests/listing
+        if call.startswith("slotwise probe"):
+            call = call.replace("http://localhost:8000/v1", endpoint) + _SHORT
         told = CliRunner().invoke(app, shlex.split(call)[1:])
         assert told.exit_code == 0, f"{call}: {told.output}"
     assert folder.exists()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from slotwise_workflows.errors import InputError
-from slotwise_workflows.files import check_output, staged, write_file
+from slotwise_workflows.files import check_output, output_directory, staged, write_file
 
 
 def content(directory: Path) -> dict[str, str]:
@@ -82,3 +82,27 @@ def test_a_link_stays_a_link(old: Path) -> None:
     write_file(old / "link", b"new")
     assert (old / "link").is_symlink()
     assert (old / "result").read_text() == "new"
+
+
+def interrupted(place: Path, *files: str) -> None:
+    with output_directory(place) as directory:
+        assert directory.is_dir()
+        for name in files:
+            (directory / name).touch()
+        raise KeyboardInterrupt
+
+
+def test_a_directory_that_got_no_file_is_not_left_behind(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(tmp_path / "a" / "b")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_with_a_file_stays_and_so_does_one_that_was_there(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(tmp_path / "new", "kept")
+    assert (tmp_path / "new" / "kept").exists()
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(tmp_path / "mine")
+    assert (tmp_path / "mine").is_dir()

@@ -9,7 +9,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from slotwise_workflows.errors import InputError
@@ -29,6 +29,22 @@ def prepare_directory(directory: Path) -> Path:
     except OSError as error:
         raise _cannot_write(directory, error, what="no output directory") from None
     return directory
+
+
+@contextmanager
+def output_directory(directory: Path) -> Iterator[Path]:
+    """The directory as `prepare_directory` makes it; one that got no file is not left behind.
+
+    Raises:
+        InputError: It cannot be made or written.
+    """
+    new = [path for path in (directory, *directory.parents) if not path.exists()]
+    try:
+        yield prepare_directory(directory)
+    finally:
+        with suppress(OSError):  # the first that holds something ends it
+            for path in new:
+                path.rmdir()
 
 
 def check_output(path: Path, inputs: Iterable[Path] = ()) -> None:

@@ -21,11 +21,11 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from slotwise_workflows.errors import EndpointError, SlotwiseError
-from slotwise_workflows.sweep.engine import ray_is_missing
+from slotwise_workflows.errors import EndpointError, MissingExtraError, SlotwiseError
 
 _SMALLEST_STORE = 100 * 2**20
 _KNOCK_S = 10.0
@@ -144,12 +144,25 @@ def session(workers: int, address: str | None, *, store_bytes: int = 0) -> Itera
         yield ray
 
 
+def ray_is_missing(instead: str) -> MissingExtraError:
+    """What to do where Ray is not installed.
+
+    Args:
+        instead: What can be done without it.
+    """
+    return MissingExtraError(
+        "the Ray engine is not installed",
+        hint="In a checkout run: uv sync --extra ray; beside a bundle's wheel: "
+        f'pip install "slotwise-{version("slotwise")}-py3-none-any.whl[ray]"; or {instead}',
+    )
+
+
 def _import_ray() -> Any:
     try:
         import ray
         import ray.exceptions
     except ImportError:
-        raise ray_is_missing() from None
+        raise ray_is_missing("work without Ray") from None
     return ray
 
 

@@ -21,6 +21,7 @@ from slotwise_workflows.calibrate.file import (
     write_calibration,
 )
 from slotwise_workflows.costs.calibrated import calibrated_cost
+from slotwise_workflows.costs.stated import Checked
 from slotwise_workflows.errors import InputError
 from slotwise_workflows.result import InputFile
 from slotwise_workflows.schemas import calibration_schema
@@ -82,6 +83,16 @@ def test_a_workload_states_it_with_source_and_quality(path: Path) -> None:
         "slotwise calibrate: llama, 300 requests of run.jsonl, measured on 2026-11-01"
     )
     assert (stated.quality, stated.kv_tokens) == ("good", 41_408)
+    assert stated.checked == Checked("fitted", 0.03, requests=300, held_out=150)
+
+
+def test_a_workload_knows_the_ends_of_what_was_fitted(path: Path) -> None:
+    """Sequences at either end, the base at the other; what was given stays."""
+    [cheap, dear] = calibrated_cost(path, "calibration.json").ends
+    for end, base, per_seq in ((cheap, 24.0, 0.0), (dear, 21.0, 0.2)):
+        assert isinstance(end, Step)
+        assert end.per_prefill_token_ms == 0.03
+        assert [(p.base_ms, p.per_seq_ms) for p in end.pieces] == [(base, per_seq)]
 
 
 def _edited(path: Path, **changes: Any) -> Path:

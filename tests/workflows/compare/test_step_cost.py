@@ -29,6 +29,7 @@ from slotwise_workflows.costs import StatedCost, find_preset
 from slotwise_workflows.costs.stated import by_the_user
 from slotwise_workflows.facts import Facts, gather
 from slotwise_workflows.given import Given
+from slotwise_workflows.record import Estimate
 from slotwise_workflows.traffic.model import made_traffic
 
 LLAMA = find_preset("llama-3.1-8b-a100").step
@@ -59,6 +60,29 @@ def gain_of(workload: Workload, cost: Cost, *, in_order: bool = True, **given: A
     found = capacity(all_at_once(workload), server, facts, in_order=in_order, rng=rng)
     assert found is not None
     return found
+
+
+def test_the_interval_of_the_gain_spans_the_ends_of_a_fitted_cost() -> None:
+    """Simulated apart at either end, the gain lies within; by the log alone it did not."""
+    middle, cheap, dear = Step(20, 1.5), Step(24, 0.1), Step(16, 3.0)
+    requests = chat(400)
+    exact, at_ends = gain_of(requests, middle).gain, [cheap, dear]
+    found = _with_ends(requests, middle, *at_ends)
+    assert found.estimate == exact.estimate
+    for end in at_ends:
+        at_end = gain_of(requests, end).gain.estimate
+        assert found.low <= at_end <= found.high
+        assert not exact.low <= at_end <= exact.high
+    assert _with_ends(requests, middle, middle).high == pytest.approx(exact.high)
+
+
+def _with_ends(workload: Workload, cost: Step, *ends: Step) -> Estimate:
+    server, facts = told(workload, cost)
+    facts = replace(facts, cost=replace(by_the_user(cost, "step"), ends=ends))
+    rng = np.random.default_rng(1)
+    found = capacity(all_at_once(workload), server, facts, in_order=True, rng=rng)
+    assert found is not None
+    return found.gain
 
 
 def hour_of(workload: Workload, cost: Cost, **given: Any) -> Load:

@@ -89,4 +89,5 @@ def test_the_record_of_a_stated_cost() -> None:
         "source": "a run",
         "quality": "2 % off",
         "kv_tokens": 400,
+        "checked": None,
     }

@@ -108,6 +108,7 @@ def test_a_log_whose_times_show_refilling_is_never_told_to_adopt(
     }
     log = make(arrival, tokens, columns=columns)
     assert "batching_several" in {limit.code for limit in ask(log).limits}
+    assert deciding(ask(log)) == ("conditional", "unless_already")
     result = ask(log, Given(replicas=1))
     assert deciding(result) == ("already", "batches_continuously")
     assert [reason.code for reason in result.reasons][-1] == "seen_joining"

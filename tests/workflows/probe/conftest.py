@@ -1,32 +1,13 @@
+"""The test server, started. What tests share beside fixtures are the modules in `shared`."""
+
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-
-def _server_module() -> ModuleType:
-    """`server.py` beside this file; the tests' folders are no packages."""
-    name = "slotwise_test_server"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name("server.py"))
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-    return sys.modules[name]
-
-
-@pytest.fixture(scope="session")
-def probe_server_module() -> ModuleType:
-    """The test server's module."""
-    return _server_module()
+from probe_server import Faults, Policy, running_server
 
 
 @pytest.fixture
@@ -45,15 +26,13 @@ def serve_once() -> Iterator[Callable[..., object]]:
 
 @contextmanager
 def _serving() -> Iterator[Callable[..., object]]:
-    module = _server_module()
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patched:
         for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "SLOTWISE_API_KEY"):
             patched.delenv(name, raising=False)
             patched.delenv(name.lower(), raising=False)
 
         def start(*, faults: dict[str, object] | None = None, **policy: object) -> object:
-            return stack.enter_context(
-                module.running_server(module.Policy(**policy), module.Faults(**(faults or {})))
-            )
+            known, wrong = Policy(**policy), Faults(**(faults or {}))  # type: ignore[arg-type]
+            return stack.enter_context(running_server(known, wrong))
 
         yield start

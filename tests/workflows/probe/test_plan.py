@@ -5,16 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slotwise_workflows.errors import UsageError
+from slotwise_workflows.probe.announce import plan_text
 from slotwise_workflows.probe.model import Baseline
 from slotwise_workflows.probe.plan import (
     BASELINE_TOKENS,
-    BASELINE_TRIES,
     SHORTS,
     make_plan,
-    plan_text,
     size_trial,
     sizes_for,
 )
+from slotwise_workflows.probe.wire.preflight import TRIES
 
 
 @given(
@@ -40,9 +40,9 @@ def test_no_plan_is_exceeded(
         streams=streams,
     )
     sizes = size_trial(plan, baseline)
-    assert plan.trials * sizes.total + BASELINE_TRIES * BASELINE_TOKENS <= plan.output_tokens
+    assert plan.trials * sizes.total + TRIES * BASELINE_TOKENS <= plan.output_tokens
     assert plan.output_tokens <= tokens
-    assert BASELINE_TRIES + plan.trials * (1 + len(sizes.shorts)) <= plan.requests == requests
+    assert TRIES + plan.trials * (1 + len(sizes.shorts)) <= plan.requests == requests
 
 
 @given(st.integers(48, 100_000))
@@ -83,3 +83,27 @@ def test_the_plan_is_told() -> None:
         assert "unencrypted" not in "".join(
             plan_text(plan, url=url, api="chat", model=None, has_key=True)
         )
+
+
+def told(**limits: int) -> str:
+    plan = make_plan(**limits)
+    return "\n".join(
+        plan_text(plan, url="http://h", api="chat", model=None, has_key=False, cost=True)
+    )
+
+
+def test_only_what_the_limits_leave_room_for_is_told() -> None:
+    usual = told()
+    assert "2 times a long one" in usual
+    assert "up to 32 at once" in usual
+    assert "users at once" in usual
+    few = told(max_requests=12)
+    assert "once a long one" in few
+    assert "nothing to count its slots" in few
+    assert "nothing to see what an iteration costs" in few
+    assert "at once" not in few
+    # 3 to begin with, one more alone and 7 of the group test: 8 more are the first rung.
+    assert "up to 8 at once, to count" in told(max_requests=19, trials=1)
+    assert "nothing to count" in told(max_requests=18, trials=1)
+    # Requests enough, but no tokens for the answers of a rung.
+    assert "nothing to count its slots" in told(max_tokens=600)

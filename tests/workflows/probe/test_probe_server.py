@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from slotwise_workflows.errors import EndpointError, UsageError
-from slotwise_workflows.probe import ProbeResult, figures_of, make_plan, probe, write_probe
+from slotwise_workflows.probe import (
+    Plan,
+    ProbeResult,
+    Wanted,
+    figures_of,
+    look_and_measure,
+    make_plan,
+    write_probe,
+)
 from slotwise_workflows.report import load_words, probe_reading
 
 Serve = Callable[..., Any]
@@ -19,6 +27,10 @@ NOISE = {"busy", "too_noisy", "joined_late", "trials_differ", "replicas", "overl
 QUICK = make_plan(trials=1, max_tokens=3 * 32 + 104, long_s=0.1, seconds=60)
 # Milliseconds a step where what is asked for and kept matters, and not when it came.
 FAST = 2.0
+
+
+def probe(url: str, plan: Plan, **how: Any) -> ProbeResult:
+    return look_and_measure(url, plan, Wanted(cost=False), **how)
 
 
 def told(found: ProbeResult) -> str:

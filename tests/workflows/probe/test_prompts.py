@@ -1,24 +1,26 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from slotwise_workflows.probe.prompts import prompt
-
-
-def test_prompts_differ_from_their_first_words_on() -> None:
-    rng = np.random.default_rng(0)
-    begun = {prompt(rng)[:30] for _ in range(500)}
-    assert len(begun) > 490
+from slotwise_workflows.probe.prompts import ANY_WORDS, Scale, prompt_of
 
 
-def test_the_same_seed_gives_the_same_prompt() -> None:
-    first, again = (prompt(np.random.default_rng(5), tokens=300) for _ in range(2))
-    assert first == again
+@given(tokens=st.integers(40, 5000), per_word=st.floats(0.5, 8), fixed=st.floats(0, 30))
+def test_prompts_have_the_wanted_tokens(tokens: int, per_word: float, fixed: float) -> None:
+    scale = Scale(fixed, per_word, measured=True)
+    assert abs(fixed + per_word * scale.words(tokens) - tokens) <= max(per_word, 0)
 
 
-@pytest.mark.parametrize(("tokens", "words"), [(1, 6), (40, 6), (134, 100), (2034, 2000)])
-def test_a_longer_prompt_begins_with_more_words(tokens: int, words: int) -> None:
-    text = prompt(np.random.default_rng(1), tokens=tokens)
-    assert len(text.partition(".")[0].split()) == words
-    assert "do not stop" in text
+def test_no_two_prompts_begin_alike() -> None:
+    rng = np.random.default_rng(5)
+    prompts = [prompt_of(3, rng) for _ in range(500)]
+    assert len({prompt.split()[0] for prompt in prompts}) > 495
+    assert prompts[0] == prompt_of(3, np.random.default_rng(5))
+
+
+def test_it_asks_for_an_answer_without_end() -> None:
+    text = prompt_of(ANY_WORDS, np.random.default_rng(1))
+    assert len(text.partition(".")[0].split()) == 1 + ANY_WORDS
+    assert text.endswith("Go on without end.")

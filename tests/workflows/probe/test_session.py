@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,15 +21,16 @@ from slotwise_workflows.probe import (
     ProbeResult,
     Replayed,
     Wanted,
+    complete,
     figures_of,
     look_and_measure,
     make_plan,
     read_probe,
+    session,
     with_probe,
     write_probe,
 )
-from slotwise_workflows.probe import session as session_module
-from slotwise_workflows.probe.run import find_out
+from slotwise_workflows.probe.stages.batching import find_out
 from slotwise_workflows.traffic.model import made_traffic
 
 Serve = Callable[..., Any]
@@ -186,7 +189,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
         four = {"batching": "continuous", "confidence": "high", "slots": 4, "slots_at_least": 4}
         return found.model_copy(update=four)
 
-    monkeypatch.setattr(session_module, "find_out", known_batching)
+    monkeypatch.setattr(session, "find_out", known_batching)
 
 
 SMALL = make_plan(trials=1, max_requests=160, max_tokens=5000, long_s=0.4, seconds=120)
@@ -239,7 +242,7 @@ def test_ctrl_c_while_the_cost_is_fitted_keeps_what_was_measured(
     def interrupted(*_words: Any, **_named: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(session_module, "fit_cost", interrupted)
+    monkeypatch.setattr(complete, "fit_cost", interrupted)
     server = serve(slots=4, step_ms=STEP_MS)
     found = look_and_measure(server.url, SMALL, Wanted(), seed=4)
     assert (found.cost, found.stopped_by) == (None, "user")
@@ -272,6 +275,37 @@ def test_several_processes_send_a_replay(serve: Serve) -> None:
     names = {sample.name.partition("/")[0] for sample in found.samples if sample.stage == "replay"}
     assert {"worker-1", "worker-2"} <= names
     assert found.requests_sent == len(server.requests) == len(found.samples)
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("known")
+def test_ctrl_c_while_several_processes_send_keeps_what_was_answered(serve: Serve) -> None:
+    server = serve(slots=4, step_ms=STEP_MS)
+    slow = Workload(0.3 * np.arange(20, dtype=np.float64), np.full(20, 8), np.full(20, 20))
+    replay = Replayed(made_traffic(slow, format_id="made"), first=20, workers=2)
+    first_stage = len(look_and_measure(server.url, SMALL, Wanted(cost=False), seed=4).samples)
+    already = len(server.requests)
+
+    def interrupt() -> None:
+        until = time.monotonic() + 120
+        while len(server.requests) < already + first_stage + 8 and time.monotonic() < until:
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    pressing = threading.Thread(target=interrupt)
+    try:
+        pressing.start()
+        found = look_and_measure(server.url, SMALL, Wanted(cost=False, replay=replay), seed=4)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        pressing.join()
+    assert (found.stopped_by, found.replay) == ("user", None)
+    assert found.batching == "continuous"
+    kept = [sample for sample in found.samples if sample.name.startswith("worker-")]
+    assert kept
+    assert all(sample.answered and sample.scheduled_ns is not None for sample in kept)
+    assert len(found.samples) <= found.requests_sent <= len(server.requests) - already
 
 
 def test_what_is_doubtful_is_shown_and_does_not_count(looked: tuple[ProbeResult, Any]) -> None:

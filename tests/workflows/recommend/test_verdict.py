@@ -13,6 +13,7 @@ from slotwise_sim import Memory, Step
 from slotwise_workflows.compare.load import Load
 from slotwise_workflows.compare.sorting import Sorted
 from slotwise_workflows.costs import StatedCost
+from slotwise_workflows.costs.stated import Checked
 from slotwise_workflows.facts import Facts, Known, Range
 from slotwise_workflows.observe.record import ObservedBatching
 from slotwise_workflows.recommend import codes
@@ -104,7 +105,10 @@ def offline() -> Facts:
 
 
 def cost(kind: Literal["step", "preset", "calibration"] = "step") -> StatedCost:
-    return StatedCost(Step(base_ms=8.0), kind, "llama", "a paper", "within 3 %", None)
+    checked = {"preset": Checked("derived", 0.03), "calibration": Checked("fitted", 0.05, 80, 40)}
+    return StatedCost(
+        Step(base_ms=8.0), kind, "llama", "a paper", "", None, checked=checked.get(kind)
+    )
 
 
 def at_step_cost(
@@ -254,6 +258,24 @@ def test_a_step_cost_is_named_among_the_limits(
     assert advice.confidence == sure
 
 
+def test_a_fit_that_is_far_off_lowers_the_confidence() -> None:
+    checked = Checked("fitted", 0.4, 80, reliable=False)
+    known = replace(cost("calibration"), checked=checked)
+    told = replace(offline(), cost=known, batches_already=Known(False, "given", "given"))
+    advice = recommend(at_step_cost("calibration", facts=told), T)
+    [limit] = advice.limits
+    assert (limit.code, limit.numbers) == ("cost_unreliable", {"off": 0.4, "held_out": None})
+    assert advice.confidence == "medium"
+
+
+def test_padding_is_no_limit_where_nothing_is_batched_at_once() -> None:
+    padded = {True: 3.0, False: 2.0}
+    for batches, limits in ((False, {"padding_not_counted"}), (True, set())):
+        told = replace(offline(), cost=cost(), batches_already=Known(batches, "given", "given"))
+        case = at_step_cost(facts=told, by_padding=padded)
+        assert codes_of(case) - {"cost_unchecked"} == limits
+
+
 @pytest.mark.parametrize(
     ("fitted", "sure"),
     [((4, 7), "medium"), ((4, 8), "high"), ((8, 9), "high"), ((9, 64), "medium")],
@@ -308,7 +330,7 @@ def test_the_facts_of_a_step_cost_take_the_place_of_a_time_per_token() -> None:
     told = {fact.name: fact for fact in recommend(at_step_cost("preset", facts=known), T).facts}
     assert "ms_per_token" not in told
     assert told["cost"].value == "llama"
-    assert told["cost"].detail == "a paper; within 3 %"
+    assert told["cost"].detail == "a paper; "
     assert told["memory"].value == 5000
     assert (told["padding"].value, told["padding"].source) == (None, "assumed")
     fitted = recommend(at_step_cost("calibration"), T).facts
@@ -378,6 +400,17 @@ def test_servers_that_would_explain_a_log_as_well_are_counted() -> None:
     advice = recommend(evidence(facts=facts(observed=found)), T)
     [limit] = [limit for limit in advice.limits if limit.code.startswith("batching_")]
     assert (limit.code, limit.numbers) == ("batching_several", {"servers": 4})
+
+
+def test_what_may_be_there_already_is_not_to_be_adopted() -> None:
+    found = observed("undetermined", reason="several_servers", joined=[70, 40, 12, *[1] * 6])
+    advice = recommend(evidence(facts=facts(observed=found)), T)
+    assert advice.verdict == "conditional"
+    assert advice.reasons[0].code == "unless_already"
+    assert advice.reasons[0].numbers == {"gain": 2.1, "servers": 4}
+    assert advice.actions[0].code == "probe_endpoint"  # the number of servers is known here
+    told = facts(observed=found, max_delay_ms=Range(50, 50, 50, "given", "given"))
+    assert recommend(evidence(facts=told), T).verdict == "adopt"
 
 
 @st.composite

@@ -380,6 +380,7 @@ def _step_cost(**changes: Any) -> dict[str, Any]:
         "source": "a paper",
         "quality": "published; decode within 3 %",
         "kv_tokens": 66_144,
+        "checked": {"how": "derived", "off": 0.03, "remark": "host_overhead_excluded"},
         "values": {
             **terms,
             "prefill_base_ms": None,
@@ -400,7 +401,7 @@ def _step_cost(**changes: Any) -> dict[str, Any]:
         },
         {"name": "padding", "value": None, "source": "assumed", "basis": "default"},
     ]
-    preset = {"name": "opt-13b", "quality": "published; decode within 3 %"}
+    preset = {"name": "opt-13b"}
     return {
         "ms_per_token": None,
         "cost": cost,
@@ -483,12 +484,12 @@ _CASES: dict[str, Callable[[], dict[str, Any]]] = {
     "step_cost": _step_cost,
     "order_alone": _order_alone,
     "hostile_cost": lambda: _step_cost(
-        cost=_step_cost()["cost"] | {"name": HOSTILE[0], "quality": HOSTILE[2]},
+        cost=_step_cost()["cost"] | {"name": HOSTILE[0], "source": HOSTILE[2]},
         facts=[
             {"name": "cost", "value": HOSTILE[0], "source": "given", "detail": HOSTILE[2]},
             {"name": "padding", "value": "yes", "source": "given", "basis": "given"},
         ],
-        limits=[{"code": "cost_calibrated", "numbers": {"quality": HOSTILE[4]}}],
+        limits=[{"code": "cost_calibrated", "numbers": {"off": 0.04, "held_out": 60}}],
     ),
     "money": lambda: {
         "money": {

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from slotwise_sim import Step
+from slotwise_workflows.costs import CostRecord, Preset, StatedCost, all_presets
+from slotwise_workflows.costs.stated import Checked
 from slotwise_workflows.record import Estimate
-from slotwise_workflows.report import load_words, render_report
+from slotwise_workflows.report import cost_reading, load_words, render_report
 from slotwise_workflows.report.after_test import command_of_then
 from slotwise_workflows.report.charts.factors import product
 from slotwise_workflows.report.sections.attribution import one_line
@@ -95,11 +99,40 @@ def test_the_cost_is_shown_with_source_quality_and_terms(
     make_result: Make, language: Language
 ) -> None:
     page = render_report(make_result("step_cost"), language=language).markdown
-    assert "a paper; published; decode within 3 %" in page
+    quality = {
+        "en": "a paper, fitted to published tables, decoding iterations within 3% of the tables",
+        "ja": "a paper、公表された表への当てはめ、生成1回分の時間の誤差は公表値の3%以内",
+    }
+    assert quality[language] in page
+    assert "published; decode" not in page  # the record's own line is data, and English
     assert "23.5" in page
     assert "0.000593" in page  # per token held
     assert "0.000491" in page  # from 95 sequences on
     assert "95" in page
+
+
+@pytest.mark.parametrize(
+    ("held_out", "told"), [(63, "5.3% at most, 63 of them"), (0, "5.3% at most on those")]
+)
+def test_a_fit_says_how_far_it_is_off(make_result: Make, held_out: int, told: str) -> None:
+    checked = Checked("fitted", 0.053, requests=126, held_out=held_out, reliable=False)
+    stated = StatedCost(Step(base_ms=8.0), "calibration", "c", "a run", "5 % off", None)
+    record, words = CostRecord.of(replace(stated, checked=checked)), load_words("en")
+    assert told in cost_reading.quality(record, words)
+    assert "not to be relied on" in cost_reading.quality(record, words)
+    numbers = {"off": 0.053, "held_out": held_out or None}
+    limits = [{"code": "cost_calibrated", "numbers": numbers}]
+    page = render_report(make_result("step_cost", cost=record, limits=limits), language="en")
+    assert "(126 requests)" in page.markdown
+    assert "off by 5.3% at most" in page.markdown
+
+
+@pytest.mark.parametrize("preset", all_presets(), ids=lambda preset: preset.name)
+def test_what_a_preset_leaves_out_has_a_sentence(preset: Preset, language: Language) -> None:
+    remark = load_words(language)(f"cost.remark_{preset.remark}")
+    assert cost_reading.quality(CostRecord.of(preset.stated()), load_words(language)).endswith(
+        remark
+    )
 
 
 def test_the_gain_stands_beside_what_lengths_alone_would_give(make_result: Make) -> None:

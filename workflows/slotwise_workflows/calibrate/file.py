@@ -139,9 +139,14 @@ class CalibrationFile(Record):
     @property
     def reliable(self) -> bool:
         """Whether no error is above `RELIABLE`: of what it was fitted to, and what was held out."""
+        return self.off <= RELIABLE
+
+    @property
+    def off(self) -> float:
+        """The largest of those errors, as a share without sign."""
         judged = [self.errors] if self.hold_out is None else [self.errors, self.hold_out.errors]
-        return all(
-            abs(error) <= RELIABLE
+        return max(
+            abs(error)
             for errors in judged
             for error in (errors.latency_mean, errors.latency_p95, errors.ttft_mean)
         )

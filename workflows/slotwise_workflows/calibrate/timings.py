@@ -10,10 +10,8 @@ import polars as pl
 
 from slotwise_sim.observed import Measured
 from slotwise_workflows.errors import InputError
-from slotwise_workflows.probe.files import REQUESTS
-from slotwise_workflows.probe.load.rows import COST_ROWS, has_cost_rows
 from slotwise_workflows.run_directory import TRAFFIC
-from slotwise_workflows.traffic import Traffic
+from slotwise_workflows.traffic import Traffic, probe_log
 
 MOST_REQUESTS = 3000
 """The first so many by arrival are fitted to: a fit simulates its requests thousands of times."""
@@ -49,13 +47,13 @@ def timed_log(run: str) -> str:
     path = Path(run)
     if not path.is_dir():
         return run
-    for name in (REQUESTS, TRAFFIC):
+    for name in (probe_log.NAME, TRAFFIC):
         if (path / name).is_file():
             return str(path / name)
     raise InputError(
         "no measured run here",
         where=run,
-        why=f"neither {REQUESTS} nor {TRAFFIC} is in it",
+        why=f"neither {probe_log.NAME} nor {TRAFFIC} is in it",
         hint="Give a log file, or a directory that `slotwise probe` or `slotwise diagnose` wrote",
     )
 
@@ -66,7 +64,7 @@ def probe_rows(log: str) -> tuple[str, ...]:
     Of a probe with a cost stage its rows alone, without those of equal prompts; of any other log
     all.
     """
-    return COST_ROWS if has_cost_rows(Path(log)) else ()
+    return probe_log.COST_ROWS if probe_log.has_cost_rows(Path(log)) else ()
 
 
 def timings_of(traffic: Traffic) -> Timings:

@@ -23,7 +23,8 @@ class Capacity:
 
     Attributes:
         by_slots: The gain at the fewest, the stated and the most slots assumed.
-        gain: At the stated slots; its range runs over the assumed slots too.
+        gain: At the stated slots; its range runs over the assumed slots too, and where the cost was
+            fitted over the intervals of its terms.
         by_lengths: The gain in order of arrival by lengths alone: at a fixed time per token the
             same as `gain`.
         bound: `gain_bound` at the stated slots: batches of requests regrouped at random.
@@ -89,6 +90,7 @@ def capacity(
         refilled_per_s[slots] = continuous.per_s
         for policy, own in zip(COMPARED, (batch, continuous), strict=True):
             idle[policy][slots] = _estimate(*idle_share_interval(own, rng))
+    gains = _over_ends(gains, value, _at_ends(requests, server, facts))
     otherwise = replace(server, pad=not server.pad).backlog(requests, BATCH_AT_ONCE)
     return Capacity(
         by_slots=gains,
@@ -133,6 +135,28 @@ def capacity_per_s(workload: Workload, server: Server, gain: float) -> dict[str,
     waiting = all_at_once(workload)
     serial, continuous = (server.sustained_per_s(waiting, p) for p in ("serial", "continuous"))
     return {"serial": serial, BATCH_AT_ONCE: continuous / gain, "continuous": continuous}
+
+
+def _at_ends(requests: Workload, server: Server, facts: Facts) -> list[float]:
+    """The gain at the ends of a fitted cost's intervals; none where it was not fitted."""
+    ends = () if facts.cost is None else facts.cost.ends
+    found = []
+    for cost in ends:
+        at = replace(server, cost=cost)
+        batch, continuous = (at.backlog(requests, policy) for policy in COMPARED)
+        found.append(continuous.per_s / batch.per_s)
+    return found
+
+
+def _over_ends(
+    by_slots: Mapping[int, Estimate], slots: int, at_ends: list[float]
+) -> dict[int, Estimate]:
+    """The gains, each range wider by as much as the cost's ends move the gain at these slots."""
+    moved = [gain / by_slots[slots].estimate for gain in at_ends]
+    least, most = min([1.0, *moved]), max([1.0, *moved])
+    return {
+        b: _estimate(own.estimate, own.low * least, own.high * most) for b, own in by_slots.items()
+    }
 
 
 def _over_all(by_slots: Mapping[int, Estimate], slots: int) -> Estimate:

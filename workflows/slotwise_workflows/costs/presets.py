@@ -9,7 +9,7 @@ from importlib import resources
 from typing import Any, Literal
 
 from slotwise_sim.costs import Piece, Step
-from slotwise_workflows.costs.stated import StatedCost
+from slotwise_workflows.costs.stated import Checked, StatedCost
 from slotwise_workflows.errors import ConfigError
 
 
@@ -43,7 +43,8 @@ class Preset:
         kv_tokens: What its KV cache held, where the source tells.
         kind: ``published`` by those who measured, or ``derived`` from what they published.
         error: Of a derived one; None where the source states none.
-        quality: That in words, and what is left out.
+        remark: Code of what is left out.
+        quality: Both in words.
         source: Where the figures stand.
     """
 
@@ -53,13 +54,26 @@ class Preset:
     kv_tokens: int | None
     kind: Literal["published", "derived"]
     error: DecodeError | None
+    remark: str
     quality: str
     source: str
 
     def stated(self) -> StatedCost:
         """The preset as the cost of a workload."""
         quality = f"{self.kind}; {self.quality}"
-        return StatedCost(self.step, "preset", self.name, self.source, quality, self.kv_tokens)
+        return StatedCost(
+            self.step,
+            "preset",
+            self.name,
+            self.source,
+            quality,
+            self.kv_tokens,
+            checked=Checked(
+                how=self.kind,
+                off=None if self.error is None else self.error.most,
+                remark=self.remark,
+            ),
+        )
 
 
 @cache
@@ -99,6 +113,6 @@ def _preset(name: str, entry: dict[str, Any]) -> Preset:
     pieces = tuple(Piece(**piece) for piece in terms.pop("pieces", ()))
     told, remark = entry.pop("error"), entry.pop("remark")
     error = None if told is None else DecodeError(**told)
-    quality = f"{error or 'error not stated'}; {remark}"
+    quality = f"{error or 'error not stated'}; {remark.replace('_', ' ')}"
     step = Step(**terms, pieces=pieces)
-    return Preset(name=name, step=step, error=error, quality=quality, **entry)
+    return Preset(name=name, step=step, error=error, remark=remark, quality=quality, **entry)

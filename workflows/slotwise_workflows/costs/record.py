@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from slotwise_sim.costs import PerToken, Step
-from slotwise_workflows.costs.stated import CostKind, StatedCost
+from slotwise_workflows.costs.stated import Checked, CostKind, StatedCost
 
 
 class CostRecord(BaseModel):
@@ -18,6 +18,9 @@ class CostRecord(BaseModel):
     source: str
     quality: str = Field(description="published or derived, errors, what is left out")
     kv_tokens: int | None = Field(description="what that server's KV cache held, if told")
+    checked: Checked | None = Field(
+        None, description="what it rests on and how far it is off; null where nobody checked it"
+    )
     values: PerToken | Step = Field(description="the terms, in milliseconds")
 
     @classmethod
@@ -29,5 +32,6 @@ class CostRecord(BaseModel):
             source=stated.source,
             quality=stated.quality,
             kv_tokens=stated.kv_tokens,
+            checked=stated.checked,
             values=stated.cost,
         )

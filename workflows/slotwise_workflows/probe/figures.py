@@ -13,7 +13,7 @@ from slotwise_workflows.costs.calibrated import cost_of
 from slotwise_workflows.errors import InputError
 from slotwise_workflows.given import Given
 from slotwise_workflows.probe.files import RESULT
-from slotwise_workflows.probe.load.findings import ReplayFigures, ReplayTimes
+from slotwise_workflows.probe.findings import ReplayFigures, ReplayTimes
 from slotwise_workflows.probe.model import SCHEMA, ProbeResult
 from slotwise_workflows.result import Prediction, ProbeFigures
 

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from slotwise_workflows.calibrate.file import NAME, write_calibration
+from slotwise_workflows.calibrate.file import NAME as CALIBRATION
+from slotwise_workflows.calibrate.file import write_calibration
 from slotwise_workflows.files import write_file
 from slotwise_workflows.probe.model import ProbeResult, Sample
 from slotwise_workflows.run_directory import as_json
+from slotwise_workflows.traffic import probe_log
 
 RESULT = "probe.json"
-REQUESTS = "probe.jsonl"
 
 
 def write_probe(result: ProbeResult, directory: Path) -> list[Path]:
@@ -33,12 +34,12 @@ def write_probe(result: ProbeResult, directory: Path) -> list[Path]:
     Raises:
         InputError: The directory cannot be written.
     """
-    written = [write_file(directory / REQUESTS, requests_jsonl(result.samples))]
+    written = [write_file(directory / probe_log.NAME, requests_jsonl(result.samples))]
     calibration = None if result.cost is None else result.cost.calibration
     if calibration is None:
         _drop_calibration_of_earlier_probe(directory)
     else:
-        written.append(write_calibration(calibration, directory / NAME))
+        written.append(write_calibration(calibration, directory / CALIBRATION))
     return [*written, write_file(directory / RESULT, as_json(result))]
 
 
@@ -46,8 +47,8 @@ def _drop_calibration_of_earlier_probe(directory: Path) -> None:
     """One that the probe before found, and not one that `calibrate` wrote there."""
     with suppress(OSError, ValueError, TypeError, KeyError):
         earlier = json.loads((directory / RESULT).read_bytes())
-        if earlier["cost"]["calibration"] == json.loads((directory / NAME).read_bytes()):
-            (directory / NAME).unlink()
+        if earlier["cost"]["calibration"] == json.loads((directory / CALIBRATION).read_bytes()):
+            (directory / CALIBRATION).unlink()
 
 
 def requests_jsonl(samples: Sequence[Sample]) -> bytes:

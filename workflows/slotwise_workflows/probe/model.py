@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from slotwise_workflows.probe.load.findings import CostFinding, ReplayFigures
+from slotwise_workflows.probe.findings import CostFinding, ReplayFigures
 from slotwise_workflows.record import Record
 from slotwise_workflows.result import Confidence, Reason, TimelineRow
 

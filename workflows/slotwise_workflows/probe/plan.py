@@ -1,12 +1,10 @@
-"""How much is sent: told before, sized after the baseline."""
+"""How much is sent: bounded before, sized after the baseline."""
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.model import Baseline, Plan, Sizes
-from slotwise_workflows.probe.wire.client import is_loopback
+from slotwise_workflows.probe.wire.preflight import TRIES
 
 MOST_REQUESTS = 288
 MOST_TOKENS = 49_152
@@ -14,8 +12,6 @@ MOST_SECONDS = 420.0
 """What a probe sends at most and how long it takes, unless told; less is the rule."""
 
 BASELINE_TOKENS = 32
-BASELINE_TRIES = 3
-"""The other API, or no ``stream_options``, may have to be tried."""
 ALONE_TOKENS = 16
 """Of each further request alone; another length than the baseline's, on purpose."""
 WHOLE_TOKENS = 128
@@ -62,14 +58,14 @@ def make_plan(
     max_requests = MOST_REQUESTS if max_requests is None else max_requests
     max_tokens = MOST_TOKENS if max_tokens is None else max_tokens
     per_trial = SHORTS + 1
-    possible = min(trials, (max_requests - BASELINE_TRIES) // per_trial)
+    possible = min(trials, (max_requests - TRIES) // per_trial)
     if possible < 1:
         raise UsageError(
             f"--max-requests {max_requests} is too few",
-            why=f"up to {BASELINE_TRIES} to begin with and a trial of {per_trial} are needed",
-            hint=f"Allow {per_trial + BASELINE_TRIES}",
+            why=f"up to {TRIES} to begin with and a trial of {per_trial} are needed",
+            hint=f"Allow {per_trial + TRIES}",
         )
-    smallest = BASELINE_TRIES * BASELINE_TOKENS + possible * sizes_for(SMALLEST_LONG).total
+    smallest = TRIES * BASELINE_TOKENS + possible * sizes_for(SMALLEST_LONG).total
     if max_tokens < smallest:
         raise UsageError(
             f"--max-tokens-total {max_tokens} is too few",
@@ -112,38 +108,10 @@ def size_trial(plan: Plan, baseline: Baseline) -> Sizes:
         wanted_s = plan.long_s  # its time to the first token is that of the whole answer
     wanted_s = min(wanted_s, _TIME_SHARE * plan.seconds / plan.trials)
     wanted = round(wanted_s / baseline.seconds_per_token)
-    available = plan.output_tokens - BASELINE_TRIES * BASELINE_TOKENS
+    available = plan.output_tokens - TRIES * BASELINE_TOKENS
     smallest = sizes_for(SMALLEST_LONG).total
     budget = max(smallest, min(available, int(_GROUP_SHARE * available)) // plan.trials)
     long = max(_USUAL_LONG, wanted)
     while sizes_for(long).total > budget and long > SMALLEST_LONG:
         long = max(SMALLEST_LONG, int(long * 0.95))
     return sizes_for(long)
-
-
-def plan_text(
-    plan: Plan,
-    *,
-    url: str,
-    api: str,
-    model: str | None,
-    has_key: bool,
-    cost: bool = False,
-    replay: str | None = None,
-) -> list[str]:
-    """What is about to happen, a line each."""
-    lines = [
-        f"probe {url} ({api}, model {model or 'as the server says'})",
-        f"  at most {plan.requests} requests asking for {plan.output_tokens} output tokens in all,"
-        f" in at most {plan.seconds:g} s",
-        f"  one alone to measure; then {plan.trials} times a long one ({plan.long_s:g} s or more)"
-        f" with {plan.shorts} short ones beside it,",
-        "  then up to 32 at once, fewer where some have to wait, to count its slots",
-        *(["  then 1, 2, 4, ... users at once, to see what an iteration costs"] if cost else []),
-        *([f"  then {replay}"] if replay else []),
-        "  the prompts are generated; nothing of yours is sent"
-        + (" but the API key" if has_key else ""),
-    ]
-    if has_key and url.startswith("http://") and not is_loopback(urlsplit(url).hostname or ""):
-        lines.append("  warning: http:// would carry the API key unencrypted")
-    return lines

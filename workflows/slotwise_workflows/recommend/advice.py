@@ -7,6 +7,7 @@ from statistics import NormalDist
 
 from slotwise_workflows.facts import Facts
 from slotwise_workflows.recommend.evidence import Evidence
+from slotwise_workflows.recommend.seen import batching_unknown, servers_instead
 from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.recommend.verdict import Decision, requests_to_settle
 from slotwise_workflows.record import Estimate
@@ -32,6 +33,7 @@ NEXT_ACTIONS: Mapping[str, tuple[str, ...]] = {
     "one_caller": ("keep_server",),
     "one_slot": ("more_slots",),
     "waiting_only": ("probe_endpoint", "pilot", "measure_after"),
+    "unless_already": ("give_replicas", "probe_endpoint", "give_slots"),
     "from_load": ("watch_load", "probe_endpoint", "give_slots", "give_replicas"),
     "adopt": ("probe_endpoint", "pilot", "give_slots", "give_replicas", "measure_after"),
     "marginal": ("probe_endpoint", "pilot", "give_slots", "give_replicas", "measure_after"),
@@ -44,8 +46,6 @@ NEXT_ACTIONS: Mapping[str, tuple[str, ...]] = {
 _SEVERE = frozenset(
     {"replay_contradicted", "biased_missing", "bench_load", "few_requests", "prefill_not_counted"}
 )
-# A few requests of those that met others are stamped wrong, or missed their mates' missing rows.
-FEW_OF_MET = 0.02
 # A gain that moves by less than this is the same gain.
 SAME_GAIN = 0.05
 
@@ -176,7 +176,7 @@ _ACTION_NUMBERS: Mapping[str, Callable[[Decision, Evidence, Thresholds], Numbers
     "give_slots": _when(lambda e: not e.facts.slots.exact),
     "give_replicas": _when(lambda e: e.arrivals is not None and e.facts.replicas.value is None),
     "probe_endpoint": _when(
-        lambda e: _batching_unknown(e) and not e.bench and not e.facts.probed_in_vain
+        lambda e: batching_unknown(e) and not e.bench and not e.facts.probed_in_vain
     ),
     "use_provider_levers": _when(lambda e: e.facts.serving.value == "managed_api"),
     "tune_engine": _when(lambda e: e.facts.batches_already.value),
@@ -211,7 +211,7 @@ def flips(decision: Decision, e: Evidence, t: Thresholds) -> list[Reason]:
     found: list[Reason] = []
     if code in {"even_lengths", "neighbours_alike", "waiting_only"}:
         found = _flip_cv(t.none_below, e, gain=e.gain.high)
-    elif decision.verdict in {"adopt", "marginal"} or code == "from_load":
+    elif decision.verdict in {"adopt", "marginal"} or code in {"from_load", "unless_already"}:
         found = _flip_cv(t.adopt_from, e, gain=e.gain.low)
     if e.load is not None and code == "from_load":
         times = e.load.adopt_from_load
@@ -259,21 +259,15 @@ def _contradicted(e: Evidence) -> Reason | None:
     )
 
 
-def _batching_unknown(e: Evidence) -> bool:
-    """Whether nothing tells how the server batches; a delay that was given describes batches."""
-    return e.facts.batches_already.source == "assumed" and e.facts.max_delay_ms.source != "given"
-
-
 def _batching(e: Evidence) -> Reason | None:
     """Nothing tells, or several servers that batch at once would explain the log as well."""
-    if not _batching_unknown(e):
+    if not batching_unknown(e):
         return None
     if e.facts.probed_in_vain:
         return Reason(code="probe_doubtful")
-    observed = e.facts.observed
-    if observed is None or observed.reason != "several_servers":
+    servers = servers_instead(e)
+    if servers is None:
         return Reason(code="batching_unknown")
-    servers = 1 + sum(seen > FEW_OF_MET * observed.met for seen in observed.joined)
     return Reason(code="batching_several", numbers={"servers": servers})
 
 
@@ -306,11 +300,13 @@ def _of_step_cost(facts: Facts) -> Reason | None:
     cost = facts.cost
     if cost is None:
         return None
+    if cost.checked is None:
+        return Reason(code="cost_unchecked")
     if cost.kind == "preset":
-        return Reason(code="cost_of_preset", numbers={"name": cost.name, "quality": cost.quality})
-    if cost.kind == "calibration":
-        return Reason(code="cost_calibrated", numbers={"quality": cost.quality})
-    return Reason(code="cost_unchecked")
+        return Reason(code="cost_of_preset", numbers={"name": cost.name})
+    code = "cost_calibrated" if cost.checked.reliable else "cost_unreliable"
+    numbers: Numbers = {"off": cost.checked.off, "held_out": cost.checked.held_out or None}
+    return Reason(code=code, numbers=numbers)
 
 
 def _extrapolated(facts: Facts) -> Reason | None:
@@ -335,9 +331,12 @@ def _memory(e: Evidence) -> Reason | None:
 
 
 def _padding(e: Evidence) -> Reason | None:
-    """What the gain would be over batches of the other kind, where that is another figure."""
+    """What the gain would be over batches of the other kind, where that is another figure.
+
+    Where nothing is batched at once today there are no batches that might pad.
+    """
     padding = e.facts.padding
-    if e.facts.cost is None or not e.by_padding:
+    if e.facts.cost is None or not e.by_padding or e.facts.batches_already.value:
         return None
     other = e.by_padding[not padding.value]
     if abs(other - e.by_padding[padding.value]) < SAME_GAIN:

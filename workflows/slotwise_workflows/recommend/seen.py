@@ -6,6 +6,25 @@ from slotwise_workflows.observe.record import ObservedBatching
 from slotwise_workflows.recommend.evidence import Evidence
 from slotwise_workflows.result import Reason
 
+# A few requests of those that met others are stamped wrong, or missed their mates' missing rows.
+FEW_OF_MET = 0.02
+
+
+def batching_unknown(e: Evidence) -> bool:
+    """Whether nothing tells how the server batches; a delay that was given describes batches."""
+    return e.facts.batches_already.source == "assumed" and e.facts.max_delay_ms.source != "given"
+
+
+def servers_instead(e: Evidence) -> int | None:
+    """How many servers that batch at once would log the same as one continuous server.
+
+    None where nothing speaks for a continuous one, or how the server batches is known.
+    """
+    observed = e.facts.observed
+    if not batching_unknown(e) or observed is None or observed.reason != "several_servers":
+        return None
+    return 1 + sum(joined > FEW_OF_MET * observed.met for joined in observed.joined)
+
 
 def seen(e: Evidence) -> list[Reason]:
     """What the log's times show, unless they tell otherwise than what the verdict rests on."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from slotwise_workflows.facts import FEWEST_BATCHES
 from slotwise_workflows.recommend.evidence import Evidence
+from slotwise_workflows.recommend.seen import servers_instead
 from slotwise_workflows.recommend.thresholds import Thresholds
 from slotwise_workflows.record import Estimate
 from slotwise_workflows.result import Reason, Verdict
@@ -106,6 +107,9 @@ def _large(e: Evidence, t: Thresholds) -> Decision | None:
     gain = _gain(e)
     if gain.low < t.adopt_from:
         return None
+    servers = servers_instead(e)
+    if servers is not None:  # nobody need buy what the log may show to be there
+        return _decision("conditional", "unless_already", gain=gain.estimate, servers=servers)
     figures = {"gain": gain.estimate, "low": gain.low, "high": gain.high}
     if e.facts.mode.value == "offline":
         return _decision("adopt", "gain_offline", **figures)

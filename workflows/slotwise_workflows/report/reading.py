@@ -38,6 +38,7 @@ _ASSUMED_LIMITS = {
     "time_per_token_assumed",
     "constant_time_per_token",
     "cost_of_preset",
+    "cost_unreliable",
     "cost_unchecked",
     "cost_extrapolated",
     "padding_not_counted",

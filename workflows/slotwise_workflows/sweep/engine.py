@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Literal
 
-from slotwise_workflows.errors import MissingExtraError
+from slotwise_workflows.ray_session import ray_is_missing
 from slotwise_workflows.sweep.estimate import Estimate
 
 EngineName = Literal["local", "ray"]
@@ -62,7 +61,7 @@ def choose_engine(
         MissingExtraError: Ray was asked for and is not installed.
     """
     if asked == "ray" and find_spec("ray") is None:
-        raise ray_is_missing()
+        raise ray_is_missing("use --engine local")
     count = workers or available_processors()
     saved_s = estimate.seconds * (1 - 1 / count)
     takes = f"about {in_words(estimate.seconds)} of one processor"
@@ -79,16 +78,6 @@ def choose_engine(
     if alone:
         return Engine("local", 1, None, f"engine local in this process ({reason}{takes})")
     return Engine("local", count, None, f"engine local in {count} processes ({reason}{takes})")
-
-
-def ray_is_missing() -> MissingExtraError:
-    """What to do where Ray is not installed."""
-    return MissingExtraError(
-        "the Ray engine is not installed",
-        hint="In a checkout run: uv sync --extra ray; beside a bundle's wheel: "
-        f'pip install "slotwise-{version("slotwise")}-py3-none-any.whl[ray]"; '
-        "or use --engine local",
-    )
 
 
 def available_processors() -> int:

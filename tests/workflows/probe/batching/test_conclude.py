@@ -112,9 +112,14 @@ def test_pacing_leaves_it_open() -> None:
     assert (found.batching, found.reason.code) == ("undetermined", "paced")
 
 
-def test_the_telling_trial() -> None:
-    trials = [t.model_copy(update={"trial": i}) for i, t in enumerate([FEW, ALL, REFILLED], 1)]
-    assert telling(trials, conclude(trials, BASELINE, QUIET)) == 3
-    trials = [t.model_copy(update={"trial": i}) for i, t in enumerate([RUNG, STATIC, RUNG], 1)]
-    assert telling(trials, conclude(trials, BASELINE, QUIET)) == 2
-    assert telling([], conclude([], BASELINE, QUIET)) == 0
+def test_the_picture_is_of_a_group_test() -> None:
+    """Its first request is the long one that the title speaks of; a refill test's is a plug."""
+    for stages, expected in (
+        ([FEW, ALL, REFILLED], 1),
+        ([REFILLED, RUNG, FEW], 3),
+        ([RUNG, STATIC, RUNG], 2),
+        ([], 0),
+    ):
+        trials = [t.model_copy(update={"trial": i}) for i, t in enumerate(stages, 1)]
+        end = conclude(trials, BASELINE, QUIET)
+        assert telling(trials, end) == expected

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import selectors
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,35 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import probe_server
 from slotwise_workflows.probe.load.generator import Client
 from slotwise_workflows.probe.load.model import Planned
 from slotwise_workflows.probe.model import Sample, Stage
-
-
-class JumpingLoop(asyncio.SelectorEventLoop):
-    """Never waits: its clock jumps to the next timer."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        loop = self
-
-        class Jump(selectors.SelectSelector):
-            def select(self, timeout: float | None = None) -> Any:
-                ready = super().select(0)
-                if not ready:
-                    assert timeout is not None, "everybody waits for nothing"
-                    loop.now += timeout
-                return ready
-
-        super().__init__(Jump())
-
-    def time(self) -> float:
-        return self.now
-
-
-def clock_ns() -> int:
-    """The running loop's clock, as the client's."""
-    return round(asyncio.get_running_loop().time() * 1e9)
+from virtual_time import clock_ns, in_virtual_time
 
 
 @dataclass
@@ -158,15 +133,14 @@ class Bench:
             finally:
                 engine.cancel()
 
-        return self.in_virtual_time(all_of_it)
+        return in_virtual_time(all_of_it)
 
     def in_virtual_time(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         """Runs anything on a loop whose clock jumps."""
-        with asyncio.Runner(loop_factory=JumpingLoop) as runner:
-            return runner.run(work())
+        return in_virtual_time(work)
 
 
 @pytest.fixture(scope="session")
-def bench(probe_server_module: Any) -> Bench:
+def bench() -> Bench:
     """Engines, an endpoint and virtual time."""
-    return Bench(Costly, Endpoint, probe_server_module)
+    return Bench(Costly, Endpoint, probe_server)

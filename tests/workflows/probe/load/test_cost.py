@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.budget import Budget
+from slotwise_workflows.probe.findings import CostFinding
 from slotwise_workflows.probe.load.cost import CostRun, measure_scale, prompt_factor, run_cost
 from slotwise_workflows.probe.load.cost_fit import fit_cost, prefix_cache, server_of
 from slotwise_workflows.probe.load.cost_plan import (
@@ -19,10 +20,9 @@ from slotwise_workflows.probe.load.cost_plan import (
     most_users,
     plan_cost,
 )
-from slotwise_workflows.probe.load.findings import CostFinding
-from slotwise_workflows.probe.load.prompts import SIZING_WORDS, Scale, prompt_of, scale_of
-from slotwise_workflows.probe.load.rows import EQUAL
 from slotwise_workflows.probe.model import Baseline, Batching
+from slotwise_workflows.probe.prompts import SIZING_WORDS, Scale, prompt_of, scale_of
+from slotwise_workflows.traffic.probe_log import EQUAL
 
 NETWORK_MS = 2.0
 FAST = Baseline(ttft_s=0.024, latency_s=0.7, output_tokens=32, seconds_per_token=0.02, streams=True)
@@ -286,22 +286,6 @@ def test_lengths_where_none_are_known() -> None:
     assert set(lengths[~long]) == set(range(40, 200))
     assert (lengths[long].min(), lengths[long].max()) == (400, 999)
     assert long.mean() == pytest.approx(0.15, abs=0.01)
-
-
-# --- prompts -------------------------------------------------------------------------------------
-
-
-@given(tokens=st.integers(40, 5000), per_word=st.floats(0.5, 8), fixed=st.floats(0, 30))
-def test_prompts_have_the_wanted_tokens(tokens: int, per_word: float, fixed: float) -> None:
-    scale = Scale(fixed, per_word, measured=True)
-    assert abs(fixed + per_word * scale.words(tokens) - tokens) <= max(per_word, 0)
-
-
-def test_no_two_prompts_begin_alike() -> None:
-    rng = np.random.default_rng(5)
-    prompts = [prompt_of(3, rng) for _ in range(500)]
-    assert len({prompt.split()[0] for prompt in prompts}) > 495
-    assert prompts[0] == prompt_of(3, np.random.default_rng(5))
 
 
 def test_tokens_of_a_word_are_measured(bench: Any) -> None:

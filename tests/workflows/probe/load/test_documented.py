@@ -7,8 +7,8 @@ from typing import get_args
 
 import pytest
 
+from slotwise_workflows.probe import findings
 from slotwise_workflows.probe.budget import Budget
-from slotwise_workflows.probe.load import findings
 from slotwise_workflows.probe.load.cost_plan import CostPlan, Rung
 from slotwise_workflows.record import Record
 
@@ -18,7 +18,7 @@ RECORDS = [
     for kind in (*vars(findings).values(), Budget, CostPlan, Rung)
     if isinstance(kind, type)
     and issubclass(kind, Record)
-    and kind.__module__.startswith("slotwise_workflows.probe.load")
+    and kind.__module__.startswith("slotwise_workflows.probe.")
 ]
 
 

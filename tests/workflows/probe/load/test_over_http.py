@@ -18,10 +18,10 @@ from slotwise_workflows.probe.load.cost_fit import fit_cost, server_of
 from slotwise_workflows.probe.load.cost_plan import plan_cost
 from slotwise_workflows.probe.load.generator import Client, sender
 from slotwise_workflows.probe.load.model import Sent
-from slotwise_workflows.probe.load.prompts import Scale
 from slotwise_workflows.probe.load.replay import replay_figures, run_replay
 from slotwise_workflows.probe.load.replay_plan import plan_replay
 from slotwise_workflows.probe.model import Baseline, Stage
+from slotwise_workflows.probe.prompts import Scale
 from slotwise_workflows.probe.wire.client import Connection, new_client
 from slotwise_workflows.probe.wire.dialect import dialect_of
 from slotwise_workflows.probe.wire.products import UNKNOWN

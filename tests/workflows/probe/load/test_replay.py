@@ -12,15 +12,15 @@ from slotwise_sim import Workload
 from slotwise_workflows.calibrate.file import CalibrationFile
 from slotwise_workflows.errors import EndpointError, InputError, UsageError
 from slotwise_workflows.probe.budget import Budget
+from slotwise_workflows.probe.findings import ReplayFigures
 from slotwise_workflows.probe.load.cost import run_cost
 from slotwise_workflows.probe.load.cost_fit import fit_cost, server_of
 from slotwise_workflows.probe.load.cost_plan import article_lengths, plan_cost
-from slotwise_workflows.probe.load.findings import ReplayFigures
 from slotwise_workflows.probe.load.model import Sent
-from slotwise_workflows.probe.load.prompts import Scale
 from slotwise_workflows.probe.load.replay import replay_figures, run_replay
 from slotwise_workflows.probe.load.replay_plan import ReplayPlan, busiest, plan_replay
 from slotwise_workflows.probe.model import Baseline, Batching
+from slotwise_workflows.probe.prompts import Scale
 from slotwise_workflows.traffic import Traffic
 from slotwise_workflows.traffic.model import made_traffic
 

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,15 +17,13 @@ from hypothesis import strategies as st
 
 from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.load.client_report import client_report
-from slotwise_workflows.probe.load.model import Planned, Sent
+from slotwise_workflows.probe.load.model import Planned, Schedule, Sent
 from slotwise_workflows.probe.load.spread import (
-    ClosedLoad,
-    Job,
-    OpenLoad,
     merged,
-    send_share,
     split,
 )
+from slotwise_workflows.probe.load.worker import Job, send_share
+from slotwise_workflows.probe.tally import Tally
 from slotwise_workflows.probe.wire.dialect import dialect_of
 from slotwise_workflows.probe.wire.products import UNKNOWN
 from slotwise_workflows.probe.wire.target import targets
@@ -30,62 +31,79 @@ from slotwise_workflows.probe.wire.target import targets
 KEY = "sk-very-secret-quux"
 
 PROGRAM = """
-import asyncio, json, sys, time
+import asyncio, json, signal, sys, time
 import numpy as np
 from slotwise_workflows.errors import SlotwiseError
-from slotwise_workflows.probe.load.model import Planned
-from slotwise_workflows.probe.load.spread import ClosedLoad, OpenLoad, spread_load
+from slotwise_workflows.probe.load.model import Planned, Schedule
+from slotwise_workflows.probe.load.spread import spread_load
 from slotwise_workflows.probe.wire.client import Connection, new_client
 from slotwise_workflows.probe.wire.dialect import dialect_of
 from slotwise_workflows.probe.wire.products import UNKNOWN
 from slotwise_workflows.probe.wire.target import targets
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits none
 given = json.load(sys.stdin)
 if __name__ == "__main__":
     target = targets(given["url"], "chat")[0]
     dialect, clock = dialect_of(UNKNOWN), time.perf_counter_ns
     connection = Connection(new_client(None), target, "m", dialect, clock, 0.0)
     requests = [Planned(f"r{n}", 2 + n, f"{n} words") for n in range(given["requests"])]
-    loads = {
-        "open": OpenLoad(requests, given["every_s"] * np.arange(len(requests))),
-        "closed": ClosedLoad([requests[n::4] for n in range(4)]),
-    }
+    at_s = given["every_s"] * np.arange(len(requests))
+    at_s[len(at_s) - given.get("late", 0):] += 3600
+    load = Schedule(requests, at_s)
     found = {}
-    for name, load in loads.items():
-        try:
-            sent = spread_load(
-                load, connection, stage="replay", workers=2, seconds=60.0,
-                key_variable=given["key_variable"],
-            )
-        except SlotwiseError as error:
-            found[name] = str(error)
-            continue
-        found[name] = {
+
+    def on_seen(requests, samples):
+        found["seen"] = requests, [sample.name for sample in samples]
+
+    try:
+        sent = spread_load(
+            load, connection, stage="replay", workers=2, seconds=60.0,
+            key_variable=given["key_variable"], on_seen=on_seen,
+        )
+        found |= {
             "samples": [sample.model_dump() for sample in sent.samples],
             "client": sent.client.model_dump(),
             "unsent": sent.unsent,
             "uncertainty_s": sent.start_uncertainty_s,
         }
+    except SlotwiseError as error:
+        found["error"] = str(error)
+    except KeyboardInterrupt:
+        found["interrupted"] = True
     asyncio.run(connection.client.aclose())
     print(json.dumps(found))
 """
 
 
-def run_program(given: dict[str, Any], **environment: str) -> dict[str, Any]:
+def run_program(
+    given: dict[str, Any], *, ctrl_c_when: Callable[[], bool] | None = None, **environment: str
+) -> dict[str, Any]:
     names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "SLOTWISE_API_KEY")
     plain = {name: value for name, value in os.environ.items() if name.upper() not in names}
-    done = subprocess.run(
+    with subprocess.Popen(
         [sys.executable, "-W", "error", "-c", PROGRAM],
-        input=json.dumps(given),
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=300,
-        check=False,
         env={**plain, **environment},
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert KEY not in done.stdout
-    found: dict[str, Any] = json.loads(done.stdout)
+        start_new_session=True,
+    ) as running:
+        assert running.stdin is not None
+        running.stdin.write(json.dumps(given))
+        running.stdin.close()
+        running.stdin = None
+        if ctrl_c_when is not None:
+            last = time.monotonic() + 120
+            while not ctrl_c_when():
+                assert time.monotonic() < last, "it did not come to that"
+                time.sleep(0.02)
+            os.killpg(running.pid, signal.SIGINT)  # as a terminal does: every process gets it
+        out, err = running.communicate(timeout=300)
+    assert (running.returncode, err) == (0, "")
+    assert KEY not in out
+    found: dict[str, Any] = json.loads(out)
     return found
 
 
@@ -95,21 +113,33 @@ def test_two_processes_send_one_load(serve: Any) -> None:
     server = serve(step_ms=2.0, slots=16, faults={"key": KEY})
     given = {"url": server.url, "requests": 12, "every_s": 0.25, "key_variable": "QUUX_KEY"}
     found = run_program(given, QUUX_KEY=KEY)
-    assert [body["max_tokens"] for _, _, body in server.requests[:12]] == list(range(2, 14))
-    by_schedule = found["open"]["samples"]
+    assert [body["max_tokens"] for _, _, body in server.requests] == list(range(2, 14))
+    by_schedule = found["samples"]
     assert [s["name"] for s in by_schedule] == [f"worker-{1 + n % 2}/r{n}" for n in range(12)]
     assert all(s["fault"] is None and s["stage"] == "replay" for s in by_schedule)
     steps = np.diff([s["scheduled_ns"] for s in by_schedule])
     assert np.abs(steps - 250_000_000).max() <= 1
     for sample in by_schedule:
         assert sample["scheduled_ns"] <= sample["sent_ns"] < sample["end_ns"]
-    users = found["closed"]["samples"]
-    assert sorted(s["asked_tokens"] for s in users) == list(range(2, 14))
-    assert {s["name"].partition("/")[0] for s in users} == {"worker-1", "worker-2"}
-    for one in found.values():
-        assert one["unsent"] == 0
-        assert one["client"]["requests"] == 12
-        assert one["uncertainty_s"] >= 0
+    assert found["unsent"] == 0
+    assert found["client"]["requests"] == 12
+    assert found["uncertainty_s"] >= 0
+
+
+@pytest.mark.ray
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for another process")
+def test_ctrl_c_keeps_what_was_answered(serve: Any) -> None:
+    """The last requests are due in an hour; what lies before is handed over at once."""
+    server = serve(step_ms=2.0, slots=16)
+    given = {"url": server.url, "requests": 12, "every_s": 0.1, "key_variable": None}
+    given["late"] = 4
+    found = run_program(given, ctrl_c_when=lambda: len(server.requests) >= 8)
+    assert found["interrupted"]
+    requests, names = found["seen"]
+    assert requests == len(server.requests) == 8
+    by_turns = {f"worker-{1 + n % 2}/r{n}" for n in range(8)}
+    assert set(names) <= by_turns
+    assert len(names) >= 6  # but for those that were just under way
 
 
 @pytest.mark.ray
@@ -117,8 +147,7 @@ def test_a_worker_without_the_key_says_so(serve: Any) -> None:
     server = serve(step_ms=2.0)
     given = {"url": server.url, "requests": 4, "every_s": 0.0, "key_variable": "QUUX_KEY"}
     found = run_program(given)
-    for told in found.values():
-        assert told.startswith("the environment variable QUUX_KEY is not set where a worker runs")
+    assert "QUUX_KEY is not set where a worker runs" in found["error"]
     assert server.requests == []
 
 
@@ -133,16 +162,18 @@ def test_a_share_is_sent_by_a_process_of_its_own_clock(
         "model": "m",
         "dialect": dialect_of(UNKNOWN),
     }
-    load = OpenLoad([Planned("r", 3, "words")] * 4, np.array([0.0, 0.01, 0.02, 0.03]))
+    load = Schedule([Planned("r", 3, "words")] * 4, np.array([0.0, 0.01, 0.02, 0.03]))
     job = Job(load, settings, "replay", "QUUX_KEY", 10, None, 30.0)
     assert KEY not in repr(job)
     assert "words" not in repr(job)
-    sent, start_ns = send_share(job, time.time_ns() + 50_000_000)
+    start_ns, tally = time.perf_counter_ns() + 50_000_000, Tally()
+    sent = asyncio.run(send_share(job, start_ns, tally))
+    assert (tally.requests, len(tally.samples)) == (4, 4)
     assert [s.scheduled_ns for s in sent.samples] == [start_ns + n * 10_000_000 for n in range(4)]
     assert all(s.answered for s in sent.samples)
     monkeypatch.delenv("QUUX_KEY")
     with pytest.raises(UsageError, match="QUUX_KEY is not set"):
-        send_share(job, time.time_ns())
+        asyncio.run(send_share(job, start_ns, tally))
 
 
 @given(
@@ -151,31 +182,15 @@ def test_a_share_is_sent_by_a_process_of_its_own_clock(
 )
 def test_a_schedule_is_dealt_out_in_turn(at: list[float], workers: int) -> None:
     requests = [Planned(f"r{n}", 1, "p") for n in range(len(at))]
-    shares = split(OpenLoad(requests, np.array(at)), workers)
+    shares = split(Schedule(requests, np.array(at)), workers)
     assert len(shares) == min(workers, len(at))
     sizes = [len(share) for share in shares]
     assert max(sizes) - min(sizes) <= 1
     dealt = []
     for share in shares:
-        assert isinstance(share, OpenLoad)
         assert (np.diff(share.at_s) >= 0).all()
         dealt += [(r.name, float(s)) for r, s in zip(share.requests, share.at_s, strict=True)]
     assert sorted(dealt) == sorted((r.name, s) for r, s in zip(requests, at, strict=True))
-
-
-@given(st.integers(1, 12), st.integers(1, 15))
-def test_users_stay_whole(users: int, workers: int) -> None:
-    own = [[Planned(f"u{u}-{n}", 1, "p") for n in range(3)] for u in range(users)]
-    thoughts = [[float(u)] * 3 for u in range(users)]
-    shares = split(ClosedLoad(own, thoughts), workers)
-    met = []
-    for share in shares:
-        assert isinstance(share, ClosedLoad)
-        assert share.think_s is not None
-        for requests, thought in zip(share.users, share.think_s, strict=True):
-            assert [r.name for r in requests] == [f"u{int(thought[0])}-{n}" for n in range(3)]
-            met.append(int(thought[0]))
-    assert sorted(met) == list(range(users))
 
 
 def test_what_several_saw_is_told_as_one() -> None:

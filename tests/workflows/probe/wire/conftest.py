@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import selectors
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
@@ -14,27 +13,7 @@ from slotwise_workflows.probe.wire.client import Connection
 from slotwise_workflows.probe.wire.dialect import Dialect, dialect_of
 from slotwise_workflows.probe.wire.products import UNKNOWN
 from slotwise_workflows.probe.wire.target import Target, targets
-
-
-class JumpingLoop(asyncio.SelectorEventLoop):
-    """Never waits: its clock jumps to the next timer."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        loop = self
-
-        class Jump(selectors.SelectSelector):
-            def select(self, timeout: float | None = None) -> Any:
-                ready = super().select(0)
-                if not ready:
-                    assert timeout is not None, "everybody waits for nothing"
-                    loop.now += timeout
-                return ready
-
-        super().__init__(Jump())
-
-    def time(self) -> float:
-        return self.now
+from virtual_time import clock_ns, in_virtual_time
 
 
 class Slow(httpx.AsyncByteStream):
@@ -82,15 +61,11 @@ def virtual() -> Callable[..., Any]:
         dialect: Dialect = dialect_of(UNKNOWN),  # noqa: B008 - frozen
     ) -> Any:
         async def main() -> Any:
-            loop = asyncio.get_running_loop()
             async with httpx.AsyncClient(transport=httpx.MockTransport(handler)) as client:
-                connection = Connection(
-                    client, target, "m", dialect, lambda: round(loop.time() * 1e9), deadline
-                )
+                connection = Connection(client, target, "m", dialect, clock_ns, deadline)
                 return await work(connection)
 
-        with asyncio.Runner(loop_factory=JumpingLoop) as runner:
-            return runner.run(main())
+        return in_virtual_time(main)
 
     return run
 

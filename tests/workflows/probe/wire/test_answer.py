@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from slotwise_workflows.probe.model import Sample
 from slotwise_workflows.probe.wire.answer import LARGEST_ANSWER
-from slotwise_workflows.probe.wire.chunks import tpot_s
 from slotwise_workflows.probe.wire.client import Connection, ask
 from slotwise_workflows.probe.wire.sse import LONGEST_EVENT
 
@@ -84,7 +83,6 @@ def test_times_are_those_of_the_bytes(follow: Follow) -> None:
     counted = (sample.prompt_tokens, sample.cached_tokens, sample.output_tokens)
     assert counted == (30, 16, 4)
     assert (sample.finish_reason, sample.fault, sample.streamed) == ("length", None, True)
-    assert tpot_s(sample) == pytest.approx(0.8 / 3)
 
 
 def test_the_tokens_of_the_first_chunk_where_told(follow: Follow) -> None:
@@ -94,7 +92,6 @@ def test_the_tokens_of_the_first_chunk_where_told(follow: Follow) -> None:
     pieces = [(1.0, counted(3)), (1.0, counted(5)), (2.0, counted(9)), (0.0, END + usage(9) + DONE)]
     sample = follow(pieces)
     assert (sample.first_chunk_tokens, sample.output_tokens) == (3, 9)
-    assert tpot_s(sample) == pytest.approx(3.0 / 6)
 
 
 def test_a_first_chunk_of_no_tokens_is_not_believed(follow: Follow) -> None:
@@ -370,7 +367,6 @@ def test_answers_that_are_no_stream(
     assert (sample.fault, sample.streamed) == (fault, False)
     if fault is None:
         assert sample.first_token_ns == sample.last_token_ns
-        assert tpot_s(sample) is None
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/octet-stream", ""])
@@ -396,11 +392,3 @@ def test_a_stream_under_another_name_is_read_as_one(
 def test_a_finish_reason_is_a_word(follow: Follow, sent: object, kept: str | None) -> None:
     last = event({"choices": [{"delta": {}, "finish_reason": sent}]})
     assert follow([(1.0, token() + last + DONE)]).finish_reason == kept
-
-
-def test_one_token_in_each_chunk_or_several_on_average(follow: Follow) -> None:
-    """Without counts in chunks: three chunks of 2, 2 and 2 tokens, a second apart."""
-    sample = follow([(1.0, token()), (1.0, token()), (1.0, token()), (0.0, END + usage(6) + DONE)])
-    assert tpot_s(sample) == pytest.approx(2.0 / 4)
-    assert tpot_s(sample.model_copy(update={"output_tokens": None})) is None
-    assert tpot_s(sample.model_copy(update={"first_chunk_tokens": 6})) is None

@@ -20,7 +20,6 @@ _ENOUGH_ALONE = 3
 _FEW = 8
 _SHOWN = 2
 _REPEATED = 2
-_TELLING = ("group", "refill", "slots")
 _LOWER: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "low": "low"}
 
 
@@ -99,15 +98,19 @@ def conclude(
 
 
 def telling(trials: Sequence[Evidence], end: Conclusion) -> int:
-    """The number of the trial that shows most clearly what was concluded; 0 if there is none.
+    """The number of the group test that shows what was concluded; 0 if there is none.
+
+    A picture of it says who began beside the long request. Those of the other tests would need to
+    be read otherwise: a refill test's first request is a plug that everybody waits for.
 
     Args:
         trials: The evidence of each.
         end: What was concluded.
     """
-    by_stage = ("refill", "group", "slots") if end.reason.code == "few_slots" else _TELLING
-    agreeing = [t for t in trials if t.batching == end.batching] or list(trials)
-    agreeing.sort(key=lambda trial: by_stage.index(trial.stage))
+    groups = [trial for trial in trials if trial.stage == "group"]
+    agreeing = [trial for trial in groups if trial.batching == end.batching] or groups
+    # of equals, the one whose reason is told
+    agreeing.sort(key=lambda trial: trial.reason.code != end.reason.code)
     return agreeing[0].trial if agreeing else 0
 
 

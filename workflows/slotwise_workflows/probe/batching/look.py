@@ -19,10 +19,10 @@ from slotwise_workflows.probe.model import Alone, Baseline, Evidence, Plan, Samp
 from slotwise_workflows.probe.plan import (
     ALONE_TOKENS,
     BASELINE_TOKENS,
-    BASELINE_TRIES,
     WHOLE_TOKENS,
     size_trial,
 )
+from slotwise_workflows.probe.wire.preflight import TRIES
 
 Judge = Callable[[Measures], Evidence]
 
@@ -48,8 +48,8 @@ class Found:
     judges: list[Judge] = field(default_factory=list)
     samples: dict[int, list[Sample]] = field(default_factory=dict)
     sizes: Sizes | None = None
-    requests: int = BASELINE_TRIES
-    tokens: int = BASELINE_TRIES * BASELINE_TOKENS
+    requests: int = TRIES
+    tokens: int = TRIES * BASELINE_TOKENS
 
     @property
     def baseline(self) -> Baseline:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from slotwise_sim.metrics import percentile
-from slotwise_workflows.probe.load.findings import ClientReport, Delays
+from slotwise_workflows.probe.findings import ClientReport, Delays
 from slotwise_workflows.probe.wire.client import Clock
 
 LATE_S = 0.02

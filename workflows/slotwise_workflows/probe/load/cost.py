@@ -8,14 +8,14 @@ from typing import TypeVar
 
 import numpy as np
 
+from slotwise_workflows.probe.findings import ClientReport
 from slotwise_workflows.probe.load.client_report import worst_of
 from slotwise_workflows.probe.load.cost_plan import EQUAL_PAIRS, SIZING_TOKENS, CostPlan, Rung
-from slotwise_workflows.probe.load.findings import ClientReport
 from slotwise_workflows.probe.load.generator import Client, closed_loop
 from slotwise_workflows.probe.load.model import Planned, Sent
-from slotwise_workflows.probe.load.prompts import SIZING_WORDS, Scale, prompt_of, scale_of
-from slotwise_workflows.probe.load.rows import EQUAL, SIZING, UNLIKE
 from slotwise_workflows.probe.model import Sample
+from slotwise_workflows.probe.prompts import SIZING_WORDS, Scale, prompt_of, scale_of
+from slotwise_workflows.traffic.probe_log import EQUAL, SIZING, UNLIKE
 
 T = TypeVar("T")
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
 from slotwise_workflows.errors import InputError
+from slotwise_workflows.probe.files import requests_jsonl
+from slotwise_workflows.probe.findings import CostFinding, CostUnknown, PrefixCache
 from slotwise_workflows.probe.load.cost import CostRun
 from slotwise_workflows.probe.load.cost_plan import BATCHES
-from slotwise_workflows.probe.load.findings import CostFinding, CostUnknown, PrefixCache
-from slotwise_workflows.probe.load.rows import COST_ROWS, EQUAL, UNLIKE, traffic_of
 from slotwise_workflows.probe.model import Batching, Release, Sample
+from slotwise_workflows.traffic import probe_log
+from slotwise_workflows.traffic.probe_log import COST_ROWS, EQUAL, UNLIKE
 
 if TYPE_CHECKING:
     from slotwise_sim.replay import Server
+    from slotwise_workflows.traffic import Traffic
 
 _MOST_FAILED = 0.1
 """As a share: what fails may have been worked on beforehand, beside what is fitted to."""
@@ -41,35 +46,28 @@ def server_of(
     return Server(Continuous(), 1 if batching == "serial" else slots)
 
 
-def fit_cost(
-    run: CostRun,
-    server: Server,
-    *,
-    others: Sequence[Sample] = (),
-    given: Mapping[str, float] | None = None,
-) -> CostFinding:
+def fit_cost(run: CostRun, server: Server, *, others: Sequence[Sample] = ()) -> CostFinding:
     """Fits the cost of an iteration to the requests of the cost stage.
 
-    That it cannot be fitted is a finding, not an error.
+    That it cannot be fitted is a finding, not an error. With one slot batches are all of one, so
+    ``per_seq_ms`` is given as 0, and ``base_ms`` holds it.
 
     Args:
         run: What was sent and seen.
         server: How it was served; see `server_of`.
         others: Samples of the stages before. They are not fitted to; with them the calibration
             names the very file that a probe of both keeps.
-        given: Terms that are not to be fitted. With one slot ``per_seq_ms`` is 0 if left out:
-            batches are all of one, and ``base_ms`` holds it.
     """
     from slotwise_workflows.calibrate.run import calibrate_run
 
-    alone = {"per_seq_ms": 0.0} if server.slots * server.replicas == 1 else {}
+    given = {"per_seq_ms": 0.0} if server.slots * server.replicas == 1 else {}
     calibration, unknown = None, _unusable(run.samples)
     if unknown is None:
         try:
             traffic = traffic_of([*others, *run.samples], COST_ROWS)
-            calibration = calibrate_run(traffic, server, given={**alone, **(given or {})})
+            calibration = calibrate_run(traffic, server, given=given)
         except InputError as error:
-            detail = ": ".join(filter(None, (error.what, error.why)))
+            detail = error.why or error.what  # the sentence says already what is not told
             unknown = CostUnknown(code="not_identified", detail=detail)
     return CostFinding(
         calibration=calibration,
@@ -82,6 +80,21 @@ def fit_cost(
         unsent=run.unsent,
         failed=sum(not sample.answered for sample in run.samples),
     )
+
+
+def traffic_of(samples: Sequence[Sample], where: Sequence[str] = ()) -> Traffic:
+    """Samples as a log, by way of the very file in which a probe keeps them.
+
+    Raises:
+        InputError: No row is left.
+    """
+    from slotwise_workflows.traffic import ReadOptions, read_traffic
+
+    with tempfile.TemporaryDirectory(prefix="slotwise-") as directory:
+        path = Path(directory, probe_log.NAME)
+        path.write_bytes(requests_jsonl(samples))
+        options = ReadOptions(format="slotwise_probe", where=tuple(where))
+        return read_traffic([str(path)], options)
 
 
 def prefix_cache(samples: Sequence[Sample]) -> PrefixCache | None:

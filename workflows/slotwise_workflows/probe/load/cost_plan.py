@@ -11,8 +11,8 @@ from slotwise_sim.lengths import expected_longest, histogram
 from slotwise_sim.workload import Ints
 from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.budget import Budget
-from slotwise_workflows.probe.load.prompts import SIZING_WORDS
 from slotwise_workflows.probe.model import Baseline, Batching
+from slotwise_workflows.probe.prompts import SIZING_WORDS
 from slotwise_workflows.record import Record
 
 SIZING_TOKENS = 8

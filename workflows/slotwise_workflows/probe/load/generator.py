@@ -16,6 +16,7 @@ from slotwise_sim.workload import Floats
 from slotwise_workflows.probe.load.client_report import client_report, watch_loop
 from slotwise_workflows.probe.load.model import Planned, Sent
 from slotwise_workflows.probe.model import Sample, Stage
+from slotwise_workflows.probe.tally import Tally
 from slotwise_workflows.probe.wire.client import Clock, Connection, ask
 
 Send = Callable[[Planned], Awaitable[Sample]]
@@ -69,6 +70,17 @@ def sender(connection: Connection, stage: Stage) -> Send:
     return send
 
 
+def tallied(tally: Tally, connection: Connection, stage: Stage) -> Client:
+    """A client that sends over the wire and keeps a tally of what it sends."""
+    send = sender(connection, stage)
+
+    async def counted(planned: Planned) -> Sample:
+        tally.sending()
+        return await send(planned)
+
+    return Client(counted, clock=connection.clock, on_sample=tally.answered)
+
+
 async def open_loop(
     client: Client, requests: Sequence[Planned], at_s: Floats, *, start_ns: int | None = None
 ) -> Sent:
@@ -110,7 +122,6 @@ async def closed_loop(
     users: Sequence[Sequence[Planned]],
     *,
     think_s: Sequence[Sequence[float]] | None = None,
-    start_ns: int | None = None,
 ) -> Sent:
     """Each user sends the next request as soon as the own answer has come, and nobody else's.
 
@@ -121,9 +132,8 @@ async def closed_loop(
         client: How to send.
         users: The requests of each user, in order.
         think_s: Seconds that each user thinks before each of these; None never thinks.
-        start_ns: The start on the client's clock; now if left out.
     """
-    begin_ns = client.clock() if start_ns is None else start_ns
+    begin_ns = client.clock()
     state = _State(client, sum(len(own) for own in users))
     first = 0
 

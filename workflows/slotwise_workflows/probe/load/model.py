@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from slotwise_workflows.probe.load.findings import ClientReport
+from slotwise_sim.workload import Floats
+from slotwise_workflows.probe.findings import ClientReport
 from slotwise_workflows.probe.model import Sample
 
 
@@ -24,6 +25,22 @@ class Planned:
     tokens: int
     prompt: str = field(repr=False)
     trial: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Requests and the instants at which they are due; see `open_loop`.
+
+    Attributes:
+        requests: n requests.
+        at_s: Seconds after the start, shape (n,), in any order.
+    """
+
+    requests: Sequence[Planned]
+    at_s: Floats
+
+    def __len__(self) -> int:
+        return len(self.requests)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ import numpy as np
 from slotwise_sim.metrics import percentile
 from slotwise_sim.workload import Floats, Workload
 from slotwise_workflows.errors import EndpointError
-from slotwise_workflows.probe.load.findings import ReplayErrors, ReplayFigures, ReplayTimes
+from slotwise_workflows.probe.findings import ReplayErrors, ReplayFigures, ReplayTimes
 from slotwise_workflows.probe.load.generator import Client, open_loop
 from slotwise_workflows.probe.load.model import Planned, Sent
-from slotwise_workflows.probe.load.prompts import Scale, prompt_of
 from slotwise_workflows.probe.load.replay_plan import ReplayPlan
 from slotwise_workflows.probe.model import Sample
+from slotwise_workflows.probe.prompts import Scale, prompt_of
 from slotwise_workflows.sample_size import P95_REQUESTS
 
 if TYPE_CHECKING:

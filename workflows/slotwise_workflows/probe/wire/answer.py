@@ -160,16 +160,13 @@ class Answer:
         """The first fault is the cause; what follows from it is not told."""
         self._fault = self._fault or fault
 
-    def sample(
-        self, *, stage: Stage, name: str, trial: int, scheduled_ns: int | None = None
-    ) -> Sample:
+    def sample(self, *, stage: Stage, name: str, trial: int) -> Sample:
         """What there is to keep of it.
 
         Args:
             stage: What the request was sent for.
             name: Its name.
             trial: Its trial.
-            scheduled_ns: When an open loop meant to send it.
 
         Returns:
             Its times and counts.
@@ -180,7 +177,6 @@ class Answer:
             name=name,
             trial=trial,
             asked_tokens=self._asked,
-            scheduled_ns=scheduled_ns,
             sent_ns=self._sent_ns,
             first_token_ns=self._first_ns,
             last_token_ns=self._last_ns,

@@ -7,8 +7,6 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from slotwise_workflows.probe.model import Sample
-
 DONE = "[DONE]"
 _CHANNELS = ("content", "reasoning_content", "reasoning", "refusal")
 _FAILED = frozenset({"error", "abort"})
@@ -146,24 +144,3 @@ def model_cards(body: object) -> list[dict[str, Any]]:
 
 def _is_name(value: object) -> bool:
     return isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME and value.isprintable()
-
-
-def tpot_s(sample: Sample) -> float | None:
-    """Seconds for each token after the first chunk's: (last - first) / (tokens - those of it).
-
-    Where the server does not count in every chunk, the first is taken for a chunk like all others:
-    exact where a chunk is a token, and off by no more than the first chunk differs where it holds
-    several (speculative decoding, or bytes of a character held back).
-
-    Args:
-        sample: A request.
-
-    Returns:
-        Seconds; None where the tokens are not counted, or fewer than two chunks hold one.
-    """
-    first_ns, last_ns, tokens = sample.first_token_ns, sample.last_token_ns, sample.output_tokens
-    if first_ns is None or last_ns is None or tokens is None or sample.chunks < 2:
-        return None
-    first = sample.first_chunk_tokens
-    later = tokens * (1 - 1 / sample.chunks) if first is None else tokens - first
-    return (last_ns - first_ns) / later / 1e9 if later > 0 else None

@@ -94,8 +94,11 @@ def new_client(api_key: str | None, target: Target | None = None) -> httpx.Async
         The client; to be closed.
 
     Raises:
-        UsageError: The environment names a proxy or certificates that cannot be used.
+        UsageError: The key cannot be one; the environment names a proxy or certificates that cannot
+            be used.
     """
+    if api_key is not None and not (api_key.isascii() and api_key.isprintable() and api_key):
+        raise UsageError("the API key holds characters that no key has")
     headers = {"Accept": "text/event-stream, application/json", "Accept-Encoding": "identity"}
     headers["Connection"] = "close"
     host = "" if target is None else target.host
@@ -135,7 +138,6 @@ async def ask(
     trial: int,
     tokens: int,
     prompt: str,
-    scheduled_ns: int | None = None,
     on_first_token: Callable[[], None] = lambda: None,
 ) -> Sample:
     """Sends one request and follows its answer to the end.
@@ -150,14 +152,13 @@ async def ask(
         trial: Which trial it belongs to.
         tokens: The output tokens to ask for.
         prompt: A generated prompt.
-        scheduled_ns: When an open loop meant to send it; kept in the sample.
         on_first_token: Called when the first token has come.
 
     Returns:
         Its times and counts.
     """
     answer = await send(connection, tokens=tokens, prompt=prompt, on_first_token=on_first_token)
-    return answer.sample(stage=stage, name=name, trial=trial, scheduled_ns=scheduled_ns)
+    return answer.sample(stage=stage, name=name, trial=trial)
 
 
 async def send(

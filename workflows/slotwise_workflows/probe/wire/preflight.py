@@ -13,7 +13,7 @@ import numpy as np
 
 from slotwise_workflows.errors import EndpointError
 from slotwise_workflows.probe.model import Endpoint, Sample
-from slotwise_workflows.probe.prompts import prompt
+from slotwise_workflows.probe.prompts import ANY_WORDS, prompt_of
 from slotwise_workflows.probe.wire.answer import Answer
 from slotwise_workflows.probe.wire.chunks import model_cards
 from slotwise_workflows.probe.wire.client import (
@@ -237,7 +237,7 @@ async def _first_answer(
     """
     remaining = list(others)
     for tries in range(1, TRIES + 1):
-        answer = await send(connection, tokens=tokens, prompt=prompt(rng))
+        answer = await send(connection, tokens=tokens, prompt=prompt_of(ANY_WORDS, rng))
         sample = answer.sample(stage="baseline", name="baseline", trial=0)
         if sample.fault is None:
             _check_length(connection, sample)

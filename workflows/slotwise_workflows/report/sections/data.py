@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from slotwise_sim.costs import Piece, Step
 from slotwise_workflows.costs import CostRecord
+from slotwise_workflows.report import cost_reading
 from slotwise_workflows.report.document import (
     Block,
     Bullets,
@@ -205,7 +206,7 @@ def assumptions(result: Result, words: Words) -> Section:
     )
     blocks: list[Block] = []
     if result.facts:
-        rows = tuple(_fact(own, words) for own in result.facts)
+        rows = tuple(_fact(own, result.cost, words) for own in result.facts)
         blocks.append(Table(words("assumptions.caption"), heads, rows))
     else:
         blocks.append(Paragraph(words("assumptions.none")))
@@ -216,13 +217,16 @@ def assumptions(result: Result, words: Words) -> Section:
     return Section("assumptions", words("assumptions.title"), tuple(blocks))
 
 
-def _fact(own: Fact, words: Words) -> tuple[str, ...]:
+def _fact(own: Fact, cost: CostRecord | None, words: Words) -> tuple[str, ...]:
     basis = known(words, "basis", own.basis) if own.basis else words.number(None, "")
+    detail = own.detail
+    if own.name == "cost" and cost is not None:
+        detail = cost_reading.detail(cost, words)
     return (
         known(words, "fact", own.name),
         fact_value(own, words),
         words(f"label.{own.source}"),
-        words("assumptions.detail", basis=basis, detail=own.detail) if own.detail else basis,
+        words("assumptions.detail", basis=basis, detail=detail) if detail else basis,
         words(f"weight.{own.weight}"),
     )
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from slotwise_sim.memory import Memory
 from slotwise_workflows.record import Estimate
-from slotwise_workflows.report import reading
+from slotwise_workflows.report import cost_reading, reading
 from slotwise_workflows.report import sweep_reading as found
 from slotwise_workflows.report.document import Block, Bullets, Column, Heading, Item, Label, Table
 from slotwise_workflows.report.sections.data import known
@@ -222,7 +222,7 @@ def _memory(memory: Memory, words: Words) -> str:
 
 def _costs(report: SweepReport, words: Words) -> Table:
     rows = tuple(
-        (clean(name, 40), clean(own.source, 200), clean(own.quality, 200))
+        (clean(name, 40), cost_reading.source(own, words), cost_reading.quality(own, words))
         for name, own in report.costs.items()
     )
     heads = tuple(

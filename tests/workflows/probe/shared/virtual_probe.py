@@ -8,43 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import random
-import selectors
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
+from probe_server import Engine, Job
+from probe_server import Policy as EnginePolicy
 from slotwise_workflows.probe.batching.conclude import Conclusion, conclude
 from slotwise_workflows.probe.batching.doubts import paced
 from slotwise_workflows.probe.batching.look import Found, look
 from slotwise_workflows.probe.model import Plan, Sample, Stage
 from slotwise_workflows.probe.plan import make_plan
-
-T = TypeVar("T")
-
-
-class JumpingLoop(asyncio.SelectorEventLoop):
-    """Never waits: its clock jumps to the next timer."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        loop = self
-
-        class Jump(selectors.SelectSelector):
-            def select(self, timeout: float | None = None) -> Any:
-                # Nothing but timers ever wakes this loop: to ask the system would cost the most.
-                assert timeout is not None, "everybody waits for nothing"
-                loop.now += timeout
-                return []
-
-        super().__init__(Jump())
-
-    def time(self) -> float:
-        return self.now
-
-
-def in_virtual_time(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
-        return runner.run(work())
+from virtual_time import in_virtual_time
 
 
 @dataclass(frozen=True)
@@ -91,19 +66,18 @@ OTHERS = (20, 120)
 class Front:
     """The endpoint: gateway, balancer, engines, proxy."""
 
-    def __init__(self, server: Any, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self.random = random.Random(endpoint.seed)
         options = {"step_ms": 20.0, **endpoint.policy}
         self.engines = [
-            server.Engine(server.Policy(**options, seed=endpoint.seed + replica))
+            Engine(EnginePolicy(**options, seed=endpoint.seed + replica))
             for replica in range(options.get("replicas", 1))
         ]
         self.tasks = [asyncio.create_task(engine.run()) for engine in self.engines]
         self.gate = asyncio.Semaphore(endpoint.cap or 1_000_000)
         self.turn = 0
         self.answered = 0
-        self.job, self.others_job = _job_classes(server)
         if endpoint.load:
             self.tasks.append(asyncio.create_task(self.others()))
 
@@ -114,7 +88,7 @@ class Front:
         rate = self.endpoint.load * policy.slots * len(self.engines) / mean_s
         while True:
             await asyncio.sleep(self.random.expovariate(rate))
-            self.route(self.others_job(self.random.randint(*OTHERS)))
+            self.route(Unseen(self.random.randint(*OTHERS)))
 
     def route(self, job: Any) -> None:
         if self.endpoint.balancer == "least_busy":
@@ -165,7 +139,7 @@ class Front:
                       usage=endpoint.usage)  # fmt: skip
 
     async def run(self, tokens: int, on_first_token: Callable[[], None]) -> list[float]:
-        job = self.job(tokens)
+        job = Timed(tokens)
         self.route(job)
         await job.begun.wait()
         if not self.endpoint.buffered:
@@ -199,36 +173,33 @@ class Front:
             task.cancel()
 
 
-def _job_classes(server: Any) -> tuple[Any, Any]:
-    """Jobs that keep no queue of tokens: their instants are all that is needed, or nothing."""
+class Timed(Job):
+    """Keeps no queue of tokens: their instants are all that is needed."""
 
-    class Timed(server.Job):  # type: ignore[misc]
-        def __init__(self, tokens: int) -> None:
-            super().__init__(tokens, out=None)
-            self.stamps: list[float] = []
-            self.begun = asyncio.Event()
-            self.done = asyncio.Event()
-            self.loop = asyncio.get_running_loop()
+    def __init__(self, tokens: int) -> None:
+        super().__init__(tokens)
+        self.stamps: list[float] = []
+        self.begun = asyncio.Event()
+        self.done = asyncio.Event()
+        self.loop = asyncio.get_running_loop()
 
-        def put(self, tokens: int) -> None:
-            if not self.stamps:
-                self.begun.set()
-            self.stamps += [self.loop.time()] * tokens
+    def put(self, tokens: int) -> None:
+        if not self.stamps:
+            self.begun.set()
+        self.stamps += [self.loop.time()] * tokens
 
-        def end(self) -> None:
-            self.done.set()
+    def end(self) -> None:
+        self.done.set()
 
-    class Unseen(server.Job):  # type: ignore[misc]
-        def __init__(self, tokens: int) -> None:
-            super().__init__(tokens, out=None)
 
-        def put(self, tokens: int) -> None:
-            pass
+class Unseen(Job):
+    """Somebody else's: nobody looks."""
 
-        def end(self) -> None:
-            pass
+    def put(self, tokens: int) -> None:
+        pass
 
-    return Timed, Unseen
+    def end(self) -> None:
+        pass
 
 
 def sample(
@@ -269,8 +240,8 @@ def sample(
 PLAN = make_plan(long_s=2.0, max_requests=128, max_tokens=20_000, seconds=200)
 
 
-async def whole_probe(server: Any, endpoint: Endpoint, plan: Plan) -> tuple[Found, Conclusion]:
-    front = Front(server, endpoint)
+async def whole_probe(endpoint: Endpoint, plan: Plan) -> tuple[Found, Conclusion]:
+    front = Front(endpoint)
     await asyncio.sleep(1.0)  # others are there before
     first = await front.ask(stage="baseline", name="baseline", trial=0, tokens=32)
     found = Found(first)
@@ -286,7 +257,5 @@ async def whole_probe(server: Any, endpoint: Endpoint, plan: Plan) -> tuple[Foun
     return found, conclude(found.trials, baseline, alone, paced=paced(alone, baseline))
 
 
-def probe_in_virtual_time(
-    server: Any, endpoint: Endpoint, plan: Plan = PLAN
-) -> tuple[Found, Conclusion]:
-    return in_virtual_time(lambda: whole_probe(server, endpoint, plan))
+def probe_in_virtual_time(endpoint: Endpoint, plan: Plan = PLAN) -> tuple[Found, Conclusion]:
+    return in_virtual_time(lambda: whole_probe(endpoint, plan))

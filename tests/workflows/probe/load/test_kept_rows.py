@@ -17,11 +17,11 @@ from slotwise_workflows.probe.budget import Budget
 from slotwise_workflows.probe.files import requests_jsonl
 from slotwise_workflows.probe.load.client_report import client_report
 from slotwise_workflows.probe.load.cost import CostRun, run_cost
-from slotwise_workflows.probe.load.cost_fit import fit_cost, server_of
+from slotwise_workflows.probe.load.cost_fit import fit_cost, server_of, traffic_of
 from slotwise_workflows.probe.load.cost_plan import plan_cost
-from slotwise_workflows.probe.load.prompts import Scale
-from slotwise_workflows.probe.load.rows import EQUAL, has_cost_rows, traffic_of
 from slotwise_workflows.probe.model import Baseline, Sample
+from slotwise_workflows.probe.prompts import Scale
+from slotwise_workflows.traffic.probe_log import EQUAL, has_cost_rows
 
 ALONE = Baseline(
     ttft_s=0.024, latency_s=0.7, output_tokens=32, seconds_per_token=0.02, streams=True
@@ -129,7 +129,7 @@ def test_a_file_is_looked_at_piece_by_piece(tmp_path: Path, monkeypatch: Any) ->
     path = tmp_path / "probe.jsonl"
     row = b'{"stage": "cost"}\n'
     for before in range(40):  # the wanted text may lie across two pieces
-        monkeypatch.setattr("slotwise_workflows.probe.load.rows._PIECE", 16)
+        monkeypatch.setattr("slotwise_workflows.traffic.probe_log._PIECE", 16)
         path.write_bytes(b"x" * before + row)
         assert has_cost_rows(path)
         assert probe_rows(str(path)) == ("stage=cost", "name!=equal")

@@ -46,7 +46,7 @@ PreparedBy = Annotated[
 ]
 Formats = Annotated[
     str | None,
-    typer.Option("--formats", metavar="LIST", help="Of the report, with commas: html,md."),
+    typer.Option("--formats", metavar="LIST", help="Of the report, with commas: html,md,summary."),
 ]
 
 # --- reading a log -------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from slotwise_workflows.errors import ConfigError, UsageError
 if TYPE_CHECKING:
     from slotwise_workflows.report import Branding
 
-FORMATS = ("html", "md")
+FORMATS = ("html", "md", "summary")
 
 
 def report_formats(
@@ -41,10 +41,12 @@ def report_formats(
 def branding_of(
     settings: Mapping[str, Any], *, client: str | None, prepared_by: str | None
 ) -> Branding:
-    """Names on the report: the options' where given, else those of the settings."""
-    from slotwise_workflows.report import Branding
+    """What the consultant adds: the options' where given, else what the settings say."""
+    from slotwise_workflows.report import Branding, OwnAction
 
     return Branding(
+        notes=str(settings.get("notes") or ""),
+        actions=tuple(OwnAction(**own) for own in settings.get("actions") or ()),
         client=client if client is not None else str(settings.get("client") or ""),
         prepared_by=(
             prepared_by if prepared_by is not None else str(settings.get("prepared_by") or "")

@@ -36,6 +36,7 @@ _MOST_NOTES = 3
 
 def verdict_lines(result: Result, language: Literal["ja", "en"]) -> list[str]:
     """The first page of the report in a few lines."""
+    from slotwise_workflows.report import reading
     from slotwise_workflows.report.document import KeyNumbers
     from slotwise_workflows.report.sections import attribution, first_page
     from slotwise_workflows.report.words import load_words
@@ -47,7 +48,7 @@ def verdict_lines(result: Result, language: Literal["ja", "en"]) -> list[str]:
     lines += [f"  {cover.confidence}", *(f"    {why}" for why in cover.confidence_why)]
     if len(result.models) > 1:
         lines += ["", *(_model_line(model, words) for model in result.models[:_MOST_MODELS])]
-    leading = first_page.leading(result)
+    leading = reading.leading(result)
     section = first_page.numbers(leading, words)
     lines.append("")
     if result.models:

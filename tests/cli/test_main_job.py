@@ -144,6 +144,8 @@ def test_options_go_before_the_workload_file(cli: Cli, tmp_path: Path) -> None:
         "formats": ["md"],
         "client": "Other",
         "prepared_by": "",
+        "notes": "",
+        "actions": [],
     }
     assert config["workload"]["server"]["slots"] == 4
     assert not (tmp_path / "run" / "report.html").exists()

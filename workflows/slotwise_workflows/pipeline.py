@@ -20,7 +20,7 @@ from slotwise_workflows.files import staged
 from slotwise_workflows.given import Given
 from slotwise_workflows.provenance import provenance
 from slotwise_workflows.recommend.thresholds import Thresholds
-from slotwise_workflows.report import FORMATS, Branding, write_report
+from slotwise_workflows.report import FILES, Branding, write_report
 from slotwise_workflows.result import Result
 from slotwise_workflows.run_directory import write_result, write_traffic
 from slotwise_workflows.small_sweep import COST
@@ -109,9 +109,7 @@ def run_diagnose(
                 *write_sweep(diagnosed.swept, {COST: _swept_cost(result)}, stage),
                 *write_result(result, stage),
             ]
-        for name in {*(f"report.{own}" for own in FORMATS), SWEEP, LIMITS} - {
-            path.name for path in written
-        }:
+        for name in {*FILES.values(), SWEEP, LIMITS} - {path.name for path in written}:
             (output_dir / name).unlink(missing_ok=True)  # of an earlier run: not of this result
         for path in written:
             on_event(Artifact("report", output_dir / path.relative_to(stage)))

@@ -21,6 +21,7 @@ WORKFLOW_SCHEMA = "workflows/schemas/workflow.v1.schema.json"
 EVENT_SCHEMA = "workflows/schemas/event.v1.schema.json"
 RESULT_SCHEMA = "workflows/schemas/result.v1.schema.json"
 CALIBRATION_SCHEMA = "workflows/schemas/calibration.v1.schema.json"
+COMPARISON_SCHEMA = "workflows/schemas/comparison.v1.schema.json"
 SWEEP_SCHEMA = "workflows/schemas/sweep.v1.schema.json"
 
 

@@ -1,8 +1,8 @@
 """Keeps the published schemas of the JSON files equal to their models.
 
 ``python -m slotwise_workflows.schemas`` writes them again after a change of `result.py`,
-`sweep/record.py` or `calibrate/file.py`; a test fails while one differs. Works in a checkout only:
-an installed slotwise never changes its own files.
+`sweep/record.py`, `calibrate/file.py` or `report/compare.py`; a test fails while one differs. Works
+in a checkout only: an installed slotwise never changes its own files.
 """
 
 from __future__ import annotations
@@ -13,7 +13,13 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from slotwise_workflows.calibrate.file import CalibrationFile
-from slotwise_workflows.resources import CALIBRATION_SCHEMA, RESULT_SCHEMA, SWEEP_SCHEMA
+from slotwise_workflows.report.compare import Comparison
+from slotwise_workflows.resources import (
+    CALIBRATION_SCHEMA,
+    COMPARISON_SCHEMA,
+    RESULT_SCHEMA,
+    SWEEP_SCHEMA,
+)
 from slotwise_workflows.result import Result
 from slotwise_workflows.sweep.record import SweepReport
 
@@ -33,6 +39,11 @@ def sweep_schema() -> str:
     return _schema(SweepReport, "urn:slotwise:sweep:v1")
 
 
+def comparison_schema() -> str:
+    """The JSON Schema of `comparison.json`, as the text of its file."""
+    return _schema(Comparison, "urn:slotwise:comparison:v1")
+
+
 def _schema(model: type[BaseModel], name: str) -> str:
     published = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -49,6 +60,7 @@ def main() -> None:
         (RESULT_SCHEMA, result_schema()),
         (CALIBRATION_SCHEMA, calibration_schema()),
         (SWEEP_SCHEMA, sweep_schema()),
+        (COMPARISON_SCHEMA, comparison_schema()),
     ):
         (top / path).write_text(text, encoding="utf-8", newline="\n")
 

@@ -251,8 +251,16 @@ FAULTS = [
      "objectives.latency_p95_s must be a number, not true"),
     ("objectives: [1]\n", 9, "objectives must be a mapping (key: value), not a list"),
     ("report: {client: 3}\n", 9, "report.client must be text, not 3"),
+    ("report:\n  notes: |\n    x\n\n    > y\n", 10,
+     "report.notes holds a quotation on its line 3, which a report does not show: "
+     "write paragraphs, headings, lists, bold and links"),
+    ("report:\n  actions:\n    - {what: x, due: 2026-02-30}\n", 11,
+     "report.actions[0].due is no day of the calendar: 2026-02-30"),
+    ("report:\n  actions:\n    - {what: x, due: soon}\n", 11,
+     "report.actions[0].due must be a day such as 2026-12-31, not 'soon'"),
+    ("report:\n  actions:\n    - {owner: x}\n", 11, "report.actions[0].what is required"),
     ("report: {formats: [html, docx]}\n", 9,
-     "report.formats[1] must be one of html, md, pdf, not 'docx'"),
+     "report.formats[1] must be one of html, md, pdf, summary, not 'docx'"),
     ("thresholds: {min_request: 3}\n", 9, "thresholds.min_request is no key of a workload file. "
      "Did you mean 'min_requests'?"),
     ("name: \"a\\nb\"\n", 9, "name must be one line of printable characters"),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.workflows.plugin.conftest import HostedRun
 
 OUTPUTS = {"verdict": "no_gain", "confidence": "high", "requests": 600, "gain": None}
-ARTIFACTS = ("report.html", "report.md", "tables/policies.csv", "traffic.parquet")
+ARTIFACTS = ("report.html", "report.md", "summary.html", "tables/policies.csv", "traffic.parquet")
 Work = Callable[..., Finished | None]
 LAST = ("provenance.json", "result.json")
 
@@ -85,7 +85,7 @@ def test_events_of_a_run_that_goes_through(
         *["progress"] * 3,
         "step.finished",
         "step.started",
-        *["artifact"] * 6,
+        *["artifact"] * 7,
         "step.finished",
         "run.finished",
     ]

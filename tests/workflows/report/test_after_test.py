@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from slotwise_workflows.report.after_test import command_of_then
+from slotwise_workflows.report.after_test import COMPARE_COMMAND, command_of_then
 from slotwise_workflows.report.compose import compose
 from slotwise_workflows.report.document import Branding, Code
 from slotwise_workflows.report.words import load_words
@@ -106,5 +106,5 @@ def test_the_report_shows_it_for_a_log_of_several_models(
     document = compose(result, load_words("en"), Branding())
     rollout = next(section for section in document.sections if section.id == "rollout")
     code = [block.text for block in rollout.blocks if isinstance(block, Code)]
-    assert code == ["slotwise diagnose NEW_LOG --map 'arrival=t s'"]
+    assert code == ["slotwise diagnose NEW_LOG --map 'arrival=t s'", COMPARE_COMMAND]
     assert shlex.split(code[0])[3:] == ["--map", "arrival=t s"]

@@ -11,8 +11,9 @@ from slotwise_sim import Step
 from slotwise_workflows.costs import CostRecord, Preset, StatedCost, all_presets
 from slotwise_workflows.costs.stated import Checked
 from slotwise_workflows.record import Estimate
-from slotwise_workflows.report import charts, cost_reading, load_words, render_report
+from slotwise_workflows.report import cost_reading, load_words, render_report
 from slotwise_workflows.report.after_test import command_of_then
+from slotwise_workflows.report.charts.factors import product
 from slotwise_workflows.report.sections.attribution import one_line
 from slotwise_workflows.report.words import Language
 from slotwise_workflows.result import Fact, Result
@@ -141,7 +142,7 @@ def test_the_gain_stands_beside_what_lengths_alone_would_give(make_result: Make)
 
 
 def test_bars_begin_where_the_last_one_ended() -> None:
-    spec = charts.product([("a", 2.0), ("b", 3.0), ("c", 0.5)], ("d", 3.0), {"axis": "times"})
+    spec = product([("a", 2.0), ("b", 3.0), ("c", 0.5)], ("d", 3.0), {"axis": "times"})
     rows = spec["data"]["values"]
     assert [(row["from"], row["to"]) for row in rows] == [(1, 2), (2, 6), (6, 3), (1, 3)]
     assert [row["kind"] for row in rows] == ["gain", "gain", "loss", "total"]

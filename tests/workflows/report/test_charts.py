@@ -7,7 +7,7 @@ import math
 import pytest
 
 from slotwise_workflows.record import Estimate
-from slotwise_workflows.report import charts
+from slotwise_workflows.report.charts.gain import gain_by_slots
 
 LABELS = {key: key for key in ("axis", "y", "bound", "order", "here", "even")}
 
@@ -17,7 +17,7 @@ def test_a_wide_interval_does_not_set_the_axis() -> None:
         2: Estimate(estimate=1.5, low=1.4, high=1.6),
         8: Estimate(estimate=3.0, low=2.0, high=256.0),
     }
-    spec = charts.gain_by_slots(bound, {8: 2.9}, 8, LABELS)
+    spec = gain_by_slots(bound, {8: 2.9}, 8, LABELS)
     band = spec["layer"][0]
     bottom, top = band["encoding"]["y"]["scale"]["domain"]
     assert bottom == 1.0
@@ -35,6 +35,6 @@ def test_a_wide_interval_does_not_set_the_axis() -> None:
 
 def test_a_loss_is_shown_below_one() -> None:
     bound = {s: Estimate(estimate=1.1, low=1.0, high=1.2) for s in (2, 4)}
-    spec = charts.gain_by_slots(bound, {4: 0.83}, 4, LABELS)
+    spec = gain_by_slots(bound, {4: 0.83}, 4, LABELS)
     bottom, _ = spec["layer"][0]["encoding"]["y"]["scale"]["domain"]
     assert 0 < bottom <= 0.83

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slotwise_workflows.record import Estimate
-from slotwise_workflows.report import plane_chart, sweep_charts
-from slotwise_workflows.report.plane_chart import Edge
-from slotwise_workflows.report.sweep_charts import Axis, Line
+from slotwise_workflows.report.charts import lines as line_charts
+from slotwise_workflows.report.charts import plane as plane_chart
+from slotwise_workflows.report.charts.lines import Axis, Line
+from slotwise_workflows.report.charts.plane import Edge
 
 LABELS = {key: key for key in ("axis", "y", "capacity", "waiting", "here", "none")}
 
@@ -28,7 +29,7 @@ def marks(spec: dict, kind: str) -> list[dict]:  # type: ignore[type-arg]
 
 @given(st.lists(st.floats(0, 250), min_size=1, max_size=9).map(sorted))
 def test_names_do_not_touch_and_their_middle_stays(heights: list[float]) -> None:
-    apart = sweep_charts._apart(heights)
+    apart = line_charts._apart(heights)
     assert all(b - a >= 16 - 1e-6 for a, b in pairwise(apart))
     assert sum(apart) / len(apart) == pytest.approx(sum(heights) / len(heights), abs=1e-6)
     if all(b - a >= 16 for a, b in pairwise(heights)):
@@ -38,7 +39,7 @@ def test_names_do_not_touch_and_their_middle_stays(heights: list[float]) -> None
 @pytest.mark.parametrize("count", [1, 2, 6])
 def test_every_colour_of_a_picture_can_be_told_from_the_page(count: int) -> None:
     """A contrast of 3:1 against white, by the formula of WCAG 2."""
-    for colour in (*sweep_charts._ramp(count), *sweep_charts._COLOURS):
+    for colour in (*line_charts._ramp(count), *line_charts._COLOURS):
         channels = [int(part, 16) / 255 for part in re.findall("[0-9a-f]{2}", colour)]
         linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
         light = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
@@ -50,7 +51,7 @@ def test_lines_differ_in_more_than_colour_and_overload_is_hollow() -> None:
         Line("static", 0, ((0.5, estimate(2.0)), (1.0, estimate(9.0))), frozenset({1.0})),
         Line("continuous", 1, ((0.5, estimate(1.0)), (1.0, estimate(1.5)))),
     ]
-    spec = sweep_charts.lines(own, Axis("x", log=True), Axis("y", log=True), here=(1.0, "here"))
+    spec = line_charts.line_chart(own, Axis("x", log=True), Axis("y", log=True), here=(1.0, "here"))
     drawn = marks(spec, "line")[0]["encoding"]
     for channel in ("color", "strokeDash"):
         scale = drawn[channel]["scale"]
@@ -63,7 +64,7 @@ def test_lines_differ_in_more_than_colour_and_overload_is_hollow() -> None:
 
 def test_one_wide_interval_does_not_flatten_the_lines() -> None:
     own = [Line("continuous", 1, ((4.0, estimate(2.0)), (8.0, estimate(3.0, 2.9))))]
-    spec = sweep_charts.lines(own, Axis("x", log=True), Axis("y"), across=[(1.0, "no gain")])
+    spec = line_charts.line_chart(own, Axis("x", log=True), Axis("y"), across=[(1.0, "no gain")])
     bottom, top = marks(spec, "line")[0]["encoding"]["y"]["scale"]["domain"]
     assert top <= 1.5 * 3.0 + 1
     band = marks(spec, "area")[0]["data"]["values"]

@@ -20,7 +20,7 @@ def read_rows(path: Path) -> list[dict[str, str]]:
 def test_files_are_written_and_named(make_result: Callable[..., Result], tmp_path: Path) -> None:
     paths = write_report(make_result("adopt"), tmp_path / "run", language="ja")
     names = [path.relative_to(tmp_path / "run").as_posix() for path in paths]
-    assert names[:2] == ["report.html", "report.md"]
+    assert names[:3] == ["report.html", "report.md", "summary.html"]
     assert "tables/policies.csv" in names
     found = [p for p in (tmp_path / "run").rglob("*") if p.is_file()]
     assert sorted(paths) == sorted(found)

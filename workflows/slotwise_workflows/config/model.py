@@ -7,6 +7,8 @@ page and the JSON Schema are checked against them.
 
 from __future__ import annotations
 
+import re
+from datetime import date
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator
@@ -19,6 +21,7 @@ from slotwise_workflows.config.sections.traffic import Traffic
 from slotwise_workflows.given import MOST_HOUR_PRICE, MOST_OBJECTIVE_S
 from slotwise_workflows.recommend.thresholds import Thresholds
 
+MOST_CHARACTERS = 10_000  # of notes
 SCHEMA_ID = "https://slotwise.invalid/schema/workload/v1.json"
 
 Objective = Annotated[float, Field(gt=0, le=MOST_OBJECTIVE_S, allow_inf_nan=False)]
@@ -31,6 +34,24 @@ class Objectives(Config):
     ttft_p95_s: Objective | None = Field(None, description="p95 of the first token, seconds")
 
 
+class OwnAction(Config):
+    """An action that the consultant has agreed on."""
+
+    what: Annotated[str, Field(min_length=1, max_length=300)] = Field(description="what is done")
+    owner: str = Field("", max_length=100, description="by whom")
+    due: str = Field("", description="until which day, as 2026-12-31")
+
+    @field_validator("due")
+    @classmethod
+    def _a_day(cls, due: str) -> str:
+        if due and not re.fullmatch(r"\d{4}-\d{2}-\d{2}", due):
+            raise ValueError(f"must be a day such as 2026-12-31, not {due!r:.40}")
+        try:
+            return due and date.fromisoformat(due).isoformat()
+        except ValueError:
+            raise ValueError(f"is no day of the calendar: {due}") from None
+
+
 class Report(Config):
     """How the report looks and for whom it is."""
 
@@ -38,8 +59,8 @@ class Report(Config):
     client: str = Field("", max_length=200, description="the client's name")
     prepared_by: str = Field("", max_length=200, description="who hands it over")
     logo: str | None = Field(None, description="an image file; relative to this file")
-    formats: Annotated[tuple[Literal["html", "md", "pdf"], ...], Field(strict=False)] = Field(
-        ("html", "md"), description="what is written"
+    formats: Annotated[tuple[Literal["html", "md", "pdf", "summary"], ...], Field(strict=False)] = (
+        Field(("html", "md", "summary"), description="what is written")
     )
     gpu_hour_price: (
         Annotated[float, Field(gt=0, le=MOST_HOUR_PRICE, allow_inf_nan=False)] | None
@@ -47,6 +68,23 @@ class Report(Config):
     currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = Field(
         "JPY", description="ISO 4217 code of that price"
     )
+    notes: str = Field(
+        "",
+        max_length=MOST_CHARACTERS,
+        description="the consultant's own words, as Markdown, in a section of their own",
+    )
+    actions: Annotated[tuple[OwnAction, ...], Field(strict=False)] = Field(
+        (), max_length=50, description="what was agreed on: `what`, `owner`, `due`"
+    )
+
+    @field_validator("notes")
+    @classmethod
+    def _can_be_shown(cls, notes: str) -> str:
+        from slotwise_workflows.report.notes import read_notes  # brings all of the report
+
+        if notes:
+            read_notes(notes)
+        return notes
 
 
 class WorkloadFile(Config):

@@ -25,7 +25,7 @@ from slotwise_workflows.given import Given
 from slotwise_workflows.host.finished import Finished
 from slotwise_workflows.pipeline import run_diagnose
 from slotwise_workflows.recommend.thresholds import Thresholds
-from slotwise_workflows.report import Branding
+from slotwise_workflows.report import FORMATS, Branding, OwnAction
 from slotwise_workflows.result import Result
 from slotwise_workflows.traffic import ReadOptions
 from slotwise_workflows.traffic.paths import log_name
@@ -65,8 +65,13 @@ def run(
         seed=int(said["seed"]),
         output_dir=output_dir,
         language=said["language"],
-        formats=("html", "md"),
-        branding=Branding(client=said.get("client", ""), prepared_by=said.get("prepared_by", "")),
+        formats=FORMATS,
+        branding=Branding(
+            client=said.get("client", ""),
+            prepared_by=said.get("prepared_by", ""),
+            notes=said.get("notes", ""),
+            actions=tuple(OwnAction(**own) for own in said.get("actions", ())),
+        ),
         command=command,
         config=_in_force(said, workload),
         on_event=on_event,
@@ -129,6 +134,8 @@ def _said_by(workload: WorkloadFile | None) -> dict[str, Any]:
         "language": report.language,
         "client": report.client,
         "prepared_by": report.prepared_by,
+        "notes": report.notes,
+        "actions": [own.model_dump() for own in report.actions],
     }
     return {name: value for name, value in said.items() if value}
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from slotwise_workflows.report.document import Branding
+from slotwise_workflows.report.document import Branding, OwnAction
 from slotwise_workflows.report.render import FORMATS, Report, render_report
 from slotwise_workflows.report.words import Words, clean, load_words
-from slotwise_workflows.report.write import write_report
+from slotwise_workflows.report.write import FILES, write_report
 
 __all__ = [
+    "FILES",
     "FORMATS",
     "Branding",
+    "OwnAction",
     "Report",
     "Words",
     "clean",

@@ -1,4 +1,4 @@
-"""The command of the after-test: the settings of this run, the log of then."""
+"""The commands of the after-test: the settings of this run on the log of then; then both runs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from slotwise_workflows.report.words import clean
 from slotwise_workflows.result import Fact
 
 NEW_LOG = "NEW_LOG"
+# What holds the run of then against this one; its `report` says whether the prediction was met.
+COMPARE_COMMAND = "slotwise report --compare THIS_RUN NEW_RUN"
 # Options of `slotwise diagnose` that take no value; a word after any other option is its value.
 FLAGS = frozenset({"--allow-truncated", "--json", "--quiet", "--no-input", "--debug", "--yes"})
 # What concerns that run alone: where it wrote and how it spoke.

@@ -6,9 +6,11 @@ import math
 from dataclasses import replace
 from datetime import datetime
 
+from slotwise_workflows.report import reading
 from slotwise_workflows.report.document import Branding, Document, Section
 from slotwise_workflows.report.sections import (
     attribution,
+    consultant,
     data,
     endpoint,
     first_page,
@@ -18,7 +20,7 @@ from slotwise_workflows.report.sections import (
     tables,
 )
 from slotwise_workflows.report.words import Words, clean
-from slotwise_workflows.result import Diagnosis, Result
+from slotwise_workflows.result import ArrivalSpan, Diagnosis, Result
 
 _SHORT_WINDOW_S = 3600.0  # minutes alone would not tell how long it is
 _SKIN_WORDS = ("contents", "skip", "numbers", "because", "now", "after")
@@ -35,22 +37,26 @@ def compose(result: Result, words: Words, branding: Branding) -> Document:
     Raises:
         InputError: The result names a code this version has no sentence for.
     """
-    shown = first_page.leading(result)
+    shown = reading.leading(result)
     if shown.verdict == "not_yours":
         first, sections = _for_a_user_of_an_api(result, shown, words)
     else:
         first, sections = _for_an_operator(result, shown, words)
-    fixed = {key: words(f"page.{key}") for key in _SKIN_WORDS}
-    fixed["footer"] = words("page.footer", version=clean(result.provenance.slotwise))
+    footer = words("page.footer", version=clean(result.provenance.slotwise))
     return Document(
         language=words.language,
         title=words("page.title"),
         facts=_facts(result, words, branding),
         cover=first_page.cover(result, words),
         first_page=_present(first),
-        sections=_present(sections),
-        words=fixed,
+        sections=_present((consultant.consultant(branding, words), *sections)),
+        words=page_words(words, footer),
     )
+
+
+def page_words(words: Words, footer: str) -> dict[str, str]:
+    """The fixed words of a page's skin."""
+    return {key: words(f"page.{key}") for key in _SKIN_WORDS} | {"footer": footer}
 
 
 _Parts = tuple[Section | None, ...]
@@ -130,14 +136,14 @@ def _facts(result: Result, words: Words, branding: Branding) -> tuple[tuple[str,
         ("client", clean(branding.client, 80)),
         ("prepared_by", clean(branding.prepared_by, 80)),
         ("log", clean(result.name)),
-        ("window", _window(result, words)),
+        ("window", window(traffic.arrival, words)),
         ("requests", words("page.requests_value", requests=traffic.requests, rows=traffic.rows)),
     ]
     return tuple((words(f"page.{key}"), value) for key, value in facts if value)
 
 
-def _window(result: Result, words: Words) -> str:
-    span = result.traffic.arrival
+def window(span: ArrivalSpan | None, words: Words) -> str:
+    """The first and the last arrival, or what is known of them."""
     if span is None:
         return words("page.window_unknown")
     if isinstance(span.first, str) and isinstance(span.last, str):

@@ -16,11 +16,29 @@ Label = Literal["measured", "simulated", "given", "estimated", "assumed", ""]
 
 
 @dataclass(frozen=True, slots=True)
+class OwnAction:
+    """An action of the consultant's: what, by whom, until which day (ISO 8601)."""
+
+    what: str
+    owner: str = ""
+    due: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Branding:
-    """Who hands the report to whom; both may be left out."""
+    """Who hands the report to whom, and what they add to it; all of it may be left out.
+
+    Attributes:
+        client: Whose report it is.
+        prepared_by: Who hands it over.
+        notes: Their own words, in the Markdown that `notes.read_notes` takes.
+        actions: What they have agreed on.
+    """
 
     client: str = ""
     prepared_by: str = ""
+    notes: str = ""
+    actions: tuple[OwnAction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from slotwise_workflows.report.document import Item, Label
 from slotwise_workflows.report.words import Words, clean
-from slotwise_workflows.result import Diagnosis, Fact, Reason
+from slotwise_workflows.result import Diagnosis, Fact, Reason, Result
 
 CONTINUOUS = "continuous"
+CHANGES = frozenset({"adopt", "conditional", "marginal"})  # verdicts that a change follows from
 BY_FACT = frozenset({"already", "not_yours"})  # verdicts that rest on no number
 
 _REASON_LABELS: dict[str, Label] = {
@@ -90,6 +91,11 @@ def alternative_item(words: Words, reason: Reason) -> Item:
         label = "simulated"
     text = words.sentence("alternative", reason.code, reason.numbers)
     return Item(text, label, label_word(words, label))
+
+
+def leading(result: Result) -> Diagnosis:
+    """The diagnosis that figures and pictures show: of several models, the one that leads."""
+    return next((m for m in result.models if m.verdict == result.verdict), result)
 
 
 def baseline(diagnosis: Diagnosis) -> str:

@@ -1,4 +1,4 @@
-"""Skins: one document as HTML and as Markdown."""
+"""Skins: one document as HTML, as Markdown, and as one page of HTML for a slide."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from slotwise_workflows.report.compose import compose
 from slotwise_workflows.report.document import Branding, Document
+from slotwise_workflows.report.summary import summarised
 from slotwise_workflows.report.words import Language, load_words
 from slotwise_workflows.result import Result
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-FORMATS = ("html", "md")
+FORMATS = ("html", "md", "summary")
 
 # What Markdown, HTML inside it, or a table's cell would take as markup: anywhere in a line; only at
 # its start (list marks, rules, numbers); and what some Markdowns turn into links by themselves.
@@ -29,10 +30,11 @@ _AUTOLINK = re.compile(r"(?i)\b(https?|ftp|mailto|www)(:|\.)")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One report in both skins."""
+    """One report in every skin."""
 
     html: str
     markdown: str
+    summary: str
 
 
 def render_report(
@@ -46,18 +48,27 @@ def render_report(
         branding: For whom, by whom.
 
     Returns:
-        The same numbers twice; the same result gives the same characters.
+        The same numbers in each; the same result gives the same characters.
 
     Raises:
         InputError: The result names a code this version has no sentence for.
     """
     document = compose(result, load_words(language), branding or Branding())
-    return Report(html=as_html(document), markdown=as_markdown(document))
+    return Report(
+        html=as_html(document),
+        markdown=as_markdown(document),
+        summary=as_slide(summarised(document)),
+    )
 
 
 def as_html(document: Document) -> str:
     """One file: no script, no request to anywhere."""
     return _environment(escape=True).get_template("report.html.j2").render(doc=document)
+
+
+def as_slide(document: Document) -> str:
+    """The cover and the first page of a document on one page of 16:9."""
+    return _environment(escape=True).get_template("summary.html.j2").render(doc=document)
 
 
 def as_markdown(document: Document) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from slotwise_workflows.files import prepare_directory, write_file
 from slotwise_workflows.report import sweep_reading as found
+from slotwise_workflows.report.compose import page_words
 from slotwise_workflows.report.document import (
     Block,
     Cover,
@@ -26,7 +27,6 @@ from slotwise_workflows.report.svg import standalone
 from slotwise_workflows.report.words import Language, Words, clean, load_words
 from slotwise_workflows.sweep.record import SweepFigures, SweepLimit, SweepReport
 
-_SKIN_WORDS = ("contents", "skip", "numbers", "because", "now", "after")
 _TERMS = ("slot", "batch_at_once", "continuous", "capacity", "utilisation", "latency", "p95", "cv")
 
 
@@ -71,8 +71,6 @@ def compose_sweep(report: SweepReport, words: Words) -> Document:
         report: What a sweep found.
         words: The language.
     """
-    fixed = {key: words(f"page.{key}") for key in _SKIN_WORDS}
-    fixed["footer"] = words("sweep.footer")
     sections = (
         _region(report, words),
         _present(
@@ -96,7 +94,7 @@ def compose_sweep(report: SweepReport, words: Words) -> Document:
         cover=_cover(report, words),
         first_page=_first_page(report, words),
         sections=tuple(own for own in sections if own is not None),
-        words=fixed,
+        words=page_words(words, words("sweep.footer")),
     )
 
 

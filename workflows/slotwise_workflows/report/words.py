@@ -172,6 +172,7 @@ _DIGITS: Mapping[str, Callable[[float, int], tuple[str, str]]] = {
     "cv": lambda v, d: (numbers.times(v, d), "none"),
     "load": lambda v, d: (numbers.load(v, d), "times"),
     "percent": lambda v, _: (numbers.percent(v), "percent"),
+    "points": lambda v, _: (numbers.percent(v), "points"),
     "seconds": _seconds,
     "limit": lambda v, _: (numbers.setting(v), "seconds"),
     "milliseconds": lambda v, _: (numbers.setting(v), "milliseconds"),

@@ -13,6 +13,9 @@ from slotwise_workflows.report.render import FORMATS, render_report
 from slotwise_workflows.report.words import Language, clean
 from slotwise_workflows.result import Result
 
+# A format's file in the run directory.
+FILES = {"html": "report.html", "md": "report.md", "summary": "summary.html"}
+
 
 def write_report(
     result: Result,
@@ -22,7 +25,7 @@ def write_report(
     formats: Sequence[str] = FORMATS,
     branding: Branding | None = None,
 ) -> list[Path]:
-    """Writes ``report.html``, ``report.md`` and ``tables/*.csv``; each whole or not at all.
+    """Writes the report in every format, and ``tables/*.csv``; each whole or not at all.
 
     Args:
         result: What a diagnosis found.
@@ -47,11 +50,11 @@ def write_report(
             hint=f"Choose from {', '.join(FORMATS)}",
         )
     report = render_report(result, language=language, branding=branding)
-    skins = {"html": report.html, "md": report.markdown}
+    skins = {"html": report.html, "md": report.markdown, "summary": report.summary}
     prepare_directory(directory)
     tables = prepare_directory(directory / "tables")
     written = [
-        write_file(directory / f"report.{name}", skins[name].encode("utf-8"))
+        write_file(directory / FILES[name], skins[name].encode("utf-8"))
         for name in dict.fromkeys(formats)
     ]
     for name, (columns, rows) in csv_tables(result).items():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from slotwise_sim.attribution import Attribution
-from slotwise_workflows.report import charts, reading, svg
+from slotwise_workflows.report import reading, svg
+from slotwise_workflows.report.charts.factors import product
 from slotwise_workflows.report.document import Block, Column, Figure, Paragraph, Section, Table
 from slotwise_workflows.report.words import Words
 from slotwise_workflows.result import Diagnosis
@@ -85,7 +86,7 @@ def _figure(split: Attribution, words: Words, *, reserved: bool) -> Figure:
     title = words(f"attribution.title_figure{_less(split)}", **told)
     description = words("attribution.description", **told)
     *bars, whole = ((words("attribution.bar", name=n, factor=f), f) for n, f in steps)
-    spec = charts.product(bars, whole, {"axis": words("attribution.axis")})
+    spec = product(bars, whole, {"axis": words("attribution.axis")})
     heads = (
         Column(words("attribution.column"), numeric=False),
         Column(words("attribution.factor")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from slotwise_workflows.report import reading, svg
-from slotwise_workflows.report.charts import Spec
+from slotwise_workflows.report.charts.common import Spec
 from slotwise_workflows.report.document import Column, Figure, Label, Table
 from slotwise_workflows.report.words import Words
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from slotwise_workflows.report import probe_chart, probe_reading
+from slotwise_workflows.report import probe_reading
+from slotwise_workflows.report.charts.probe import HATCH, requests_over_time
 from slotwise_workflows.report.document import (
     Block,
     Bullets,
@@ -57,12 +58,12 @@ def _timeline(probe: ProbeFigures, words: Words) -> Figure | None:
     return figure(
         words,
         "probe-timeline",
-        probe_chart.requests_over_time(requests, names, labels),
+        requests_over_time(requests, names, labels),
         title=words("probe.picture_all" if beside == len(others) else "probe.picture", **told),
         description=words("probe.description", **told, end=first.last_token_s),
         table=table(words("probe.table"), heads, rows),
         label="measured",
-        defs=probe_chart.HATCH,
+        defs=HATCH,
     )
 
 

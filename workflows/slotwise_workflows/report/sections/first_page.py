@@ -79,12 +79,9 @@ def _of_model(sentence: str, result: Result, words: Words) -> str:
     """The sentence under the leading model's name, where the log holds several."""
     if not result.models:
         return sentence
-    return words("page.of_model", model=model_name(words, leading(result)), sentence=sentence)
-
-
-def leading(result: Result) -> Diagnosis:
-    """The diagnosis that figures and pictures show: of several models, the one that leads."""
-    return next((m for m in result.models if m.verdict == result.verdict), result)
+    return words(
+        "page.of_model", model=model_name(words, reading.leading(result)), sentence=sentence
+    )
 
 
 def models(result: Result, words: Words) -> Section | None:
@@ -113,7 +110,7 @@ def models(result: Result, words: Words) -> Section | None:
         tag=words("label.simulated"),
         note=words("models.others", count=rest) if rest else "",
     )
-    below = words("models.shown", model=model_name(words, leading(result)))
+    below = words("models.shown", model=model_name(words, reading.leading(result)))
     blocks = (Paragraph(words("models.lead")), table, Paragraph(below))
     return Section("models", words("models.title"), blocks)
 
@@ -185,27 +182,33 @@ def _sample(diagnosis: Diagnosis, words: Words) -> tuple[KeyNumber, ...]:
 
 
 def _idle(diagnosis: Diagnosis, batch: str, words: Words) -> KeyNumber:
-    """The idle share of the replay; under full load where today's leaves slots empty anyway."""
-    now = diagnosis.idle_share.get(batch)
-    after = diagnosis.idle_share.get(reading.CONTINUOUS)
-    if now is None or after is None:
-        dash = words.number(None, "")
-        return _item(words, "numbers.idle", dash, dash, words("numbers.not_simulated"), "simulated")
-    shown = words.number(now, "percent"), words.number(after, "percent")
+    """One pair: under full load, where today's load leaves slots empty anyway; else of the replay.
+
+    All policies' shares of the replay stand in the full tables.
+    """
     full = diagnosis.idle_at_full.get(batch)
     refilled = diagnosis.idle_at_full.get(reading.CONTINUOUS)
-    if full is None or refilled is None:
-        return _item(words, "numbers.idle", *shown, words("numbers.no_interval"), "simulated")
-    timed = reading.times_count(diagnosis)
-    if timed and reading.overloaded(diagnosis, batch):
-        told = {"now": full.estimate, "low": full.low, "high": full.high}
-        twice = words.number(full.estimate, "percent") == shown[0]  # its batches are all full
-        note = words("numbers.idle_range" if twice else "numbers.idle_full", **told)
-        return _item(words, "numbers.idle", *shown, note, "simulated")
-    key = "numbers.idle_today" if timed else "numbers.idle_replay"
-    note = words(key, low=full.low, high=full.high, now=now, after=after)
-    shown = words.number(full.estimate, "percent"), words.number(refilled.estimate, "percent")
-    return _item(words, "numbers.idle_at_full", *shown, note, "simulated")
+    strained = reading.times_count(diagnosis) and reading.overloaded(diagnosis, batch)
+    if full is not None and refilled is not None and not strained:
+        shown = words.number(full.estimate, "percent"), words.number(refilled.estimate, "percent")
+        note = words("numbers.idle_interval", low=full.low, high=full.high)
+        return _item(words, "numbers.idle_at_full", *shown, note, "simulated")
+    now = words.number(diagnosis.idle_share.get(batch), "percent")
+    after = words.number(diagnosis.idle_share.get(reading.CONTINUOUS), "percent")
+    if DASH in {now, after}:
+        return _item(words, "numbers.idle", DASH, DASH, words("numbers.not_simulated"), "simulated")
+    note = _ranges(words, "numbers.idle_ranges", "idle_share", diagnosis, batch)
+    return _item(words, "numbers.idle", now, after, note, "simulated")
+
+
+def _ranges(words: Words, key: str, figure: str, diagnosis: Diagnosis, batch: str) -> str:
+    """Both intervals of a replayed figure, or that there are none."""
+    now, after = (
+        diagnosis.intervals.get(f"{figure}.{policy}") for policy in (batch, reading.CONTINUOUS)
+    )
+    if now is None or after is None:
+        return words("numbers.no_interval")
+    return words(key, low=now.low, high=now.high, after_low=after.low, after_high=after.high)
 
 
 def _latency(diagnosis: Diagnosis, batch: str, words: Words) -> KeyNumber:
@@ -215,16 +218,7 @@ def _latency(diagnosis: Diagnosis, batch: str, words: Words) -> KeyNumber:
         return _item(words, "numbers.latency", dash, dash, note, "simulated")
     now = diagnosis.policies[batch].latency_s.p95
     after = diagnosis.policies[reading.CONTINUOUS].latency_s.p95
-    spread = [diagnosis.intervals.get(f"latency_p95_s.{p}") for p in (batch, reading.CONTINUOUS)]
-    note = words("numbers.no_interval")
-    if spread[0] is not None and spread[1] is not None:
-        note = words(
-            "numbers.latency_ranges",
-            low=spread[0].low,
-            high=spread[0].high,
-            after_low=spread[1].low,
-            after_high=spread[1].high,
-        )
+    note = _ranges(words, "numbers.latency_ranges", "latency_p95_s", diagnosis, batch)
     return _item(
         words,
         "numbers.latency",

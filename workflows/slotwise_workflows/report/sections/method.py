@@ -40,6 +40,7 @@ _TERMS_OF_A_STEP_COST = ("step_cost", "padding", "kv_memory")
 _MAX_FILES = 20
 _MAX_SETTINGS = 60
 _LONG = 200
+_OWN_WORDS = ("report.notes", "report.actions")  # they stand in a section of their own
 
 
 def method(diagnosis: Diagnosis, words: Words) -> Section:
@@ -102,6 +103,8 @@ def _settings(config: dict[str, Any], words: Words, prefix: str = "") -> list[tu
     """What was set, by its name in words where it has one; what is null or empty is left out."""
     rows: list[tuple[str, str]] = []
     for key, value in config.items():
+        if f"{prefix}{key}".endswith(_OWN_WORDS):
+            continue
         if isinstance(value, dict) and value:
             rows += _settings(value, words, f"{prefix}{key}.")
         elif value is not None and value not in ("", [], {}):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slotwise_workflows.report import reading
-from slotwise_workflows.report.after_test import command_of_then
+from slotwise_workflows.report.after_test import COMPARE_COMMAND, command_of_then
 from slotwise_workflows.report.document import (
     Block,
     Bullets,
@@ -20,7 +20,6 @@ from slotwise_workflows.report.words import Words
 from slotwise_workflows.result import Diagnosis, Provenance, WhatIf
 from slotwise_workflows.sample_size import P95_REQUESTS
 
-_CHANGE = {"adopt", "conditional", "marginal"}
 _AGAIN = {"no_gain": "again_changed", "insufficient_data": "again_data"}
 _SAY_IT_THEMSELVES = {"arrivals_unknown", "replicas_unknown", "replay_contradicted"}
 
@@ -150,7 +149,7 @@ def money(diagnosis: Diagnosis, words: Words) -> Section | None:
 def elsewhere(diagnosis: Diagnosis, words: Words) -> Section:
     """Where to look instead, or as well."""
     items = tuple(reading.alternative_item(words, own) for own in diagnosis.alternatives)
-    title = "elsewhere.title_also" if diagnosis.verdict in _CHANGE else "elsewhere.title"
+    title = "elsewhere.title_also" if diagnosis.verdict in reading.CHANGES else "elsewhere.title"
     block: Block = Bullets(items) if items else Paragraph(words("elsewhere.none"))
     return Section("elsewhere", words(title), (block,))
 
@@ -172,7 +171,7 @@ def rollout(diagnosis: Diagnosis, provenance: Provenance, words: Words) -> Secti
         Item(words.sentence("action", action.code, action.numbers)) for action in diagnosis.actions
     )
     blocks: list[Block] = [Bullets(steps, ordered=True)] if steps else []
-    changes = diagnosis.verdict in _CHANGE
+    changes = diagnosis.verdict in reading.CHANGES
     if changes and diagnosis.gain is not None:
         text = words("rollout.prediction", gain=words.estimate(diagnosis.gain))
         blocks.append(Callout(words("rollout.predicted"), text))
@@ -180,5 +179,6 @@ def rollout(diagnosis: Diagnosis, provenance: Provenance, words: Words) -> Secti
         again = "again" if changes else _AGAIN[diagnosis.verdict]
         command = command_of_then(provenance.command, diagnosis.facts)
         blocks += [Paragraph(words(f"rollout.{again}")), Code(command)]
+        blocks += [Paragraph(words("rollout.compare")), Code(COMPARE_COMMAND)]
     title = "rollout.title" if changes else "rollout.title_no"
     return Section("rollout", words(title), tuple(blocks))

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from slotwise_workflows.report import charts, reading, timeline_chart
+from slotwise_workflows.report import reading
+from slotwise_workflows.report.charts import timeline as timeline_chart
+from slotwise_workflows.report.charts.arrivals import arrivals_over_time
+from slotwise_workflows.report.charts.gain import gain_by_slots
+from slotwise_workflows.report.charts.lengths import lengths
+from slotwise_workflows.report.charts.load import latency_by_load
 from slotwise_workflows.report.document import Figure, Section, Table
 from slotwise_workflows.report.sections.drawn import figure, table
 from slotwise_workflows.report.sections.sweep_plane import plane_figure
@@ -179,7 +184,7 @@ def _lengths(diagnosis: Diagnosis, words: Words) -> Figure | None:
     return figure(
         words,
         "lengths",
-        charts.lengths(histogram, marks, labels),
+        lengths(histogram, marks, labels),
         title=_lengths_title(own, words),
         description=words("lengths.description", mean=own.mean, p50=own.p50, max=own.max),
         table=table(words("lengths.table"), heads, _bins(histogram, words)),
@@ -252,7 +257,7 @@ def _gain(diagnosis: Diagnosis, words: Words) -> Figure | None:
     return figure(
         words,
         "gain",
-        charts.gain_by_slots(bound, in_order, here, labels),
+        gain_by_slots(bound, in_order, here, labels),
         title=title,
         description=words(
             f"gain.description{assumed}",
@@ -300,7 +305,7 @@ def _load(diagnosis: Diagnosis, words: Words) -> Figure | None:
     return figure(
         words,
         "load",
-        charts.latency_by_load(series, {k: words(f"load.{k}") for k in ("axis", "y", "here")}),
+        latency_by_load(series, {k: words(f"load.{k}") for k in ("axis", "y", "here")}),
         title=_load_title(shown, batch, words),
         description=words(
             "load.description", low=shown[0].load, high=shown[-1].load, slots=diagnosis.slots
@@ -365,7 +370,7 @@ def _arrivals(diagnosis: Diagnosis, words: Words) -> Figure | None:
     return figure(
         words,
         "arrivals",
-        charts.arrivals_over_time(own.rate_by_bin, own.bin_s / unit, busiest, labels),
+        arrivals_over_time(own.rate_by_bin, own.bin_s / unit, busiest, labels),
         title=title,
         description=words(
             "arrivals.description",

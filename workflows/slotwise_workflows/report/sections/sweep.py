@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from slotwise_workflows.record import Estimate
-from slotwise_workflows.report import sweep_charts
 from slotwise_workflows.report import sweep_reading as found
+from slotwise_workflows.report.charts.lines import Axis, Line, line_chart
 from slotwise_workflows.report.document import Figure, Table
 from slotwise_workflows.report.sections.drawn import figure, table
-from slotwise_workflows.report.sweep_charts import Axis, Line
 from slotwise_workflows.report.sweep_reading import Server
 from slotwise_workflows.report.words import Words
 from slotwise_workflows.sample_size import P95_REQUESTS
@@ -55,9 +54,7 @@ def gain_by_slots(sweep: SweepFigures, words: Words) -> Figure | None:
     return figure(
         words,
         "gain-slots",
-        sweep_charts.lines(
-            _coloured(lines), axis, Axis(words("gain.y")), across=_thresholds(adopt, words)
-        ),
+        line_chart(_coloured(lines), axis, Axis(words("gain.y")), across=_thresholds(adopt, words)),
         title=words("slots.title", **told),
         description=words("slots.description", **told) + _of_kind(kinds, sweep, words),
         table=_line_table(
@@ -105,7 +102,7 @@ def gain_by_variation(sweep: SweepFigures, words: Words) -> Figure | None:
     return figure(
         words,
         "gain-variation",
-        sweep_charts.lines(
+        line_chart(
             [line for _, line in drawn],
             Axis(words("variation.axis"), at=ticks),
             Axis(words("gain.y")),
@@ -170,7 +167,7 @@ def _by_arrivals(
     both = "_both" if own.overloaded else "_overloaded"
     key = f"times.title_{arrivals}" + (both if base.overloaded else "")
     unit = "" if kind == "seconds" else "_rate"
-    spec = sweep_charts.lines(
+    spec = line_chart(
         _coloured(lines),
         Axis(words(f"times.axis_{arrivals}"), log=True, at=tuple(values)),
         Axis(words(f"times.y{unit}", figure=what), log=kind == "seconds"),

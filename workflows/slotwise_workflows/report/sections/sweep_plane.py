@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from slotwise_workflows.report import plane_chart
 from slotwise_workflows.report import sweep_reading as found
+from slotwise_workflows.report.charts.plane import Edge, hatch, plane
 from slotwise_workflows.report.document import Figure, Label
-from slotwise_workflows.report.plane_chart import Edge
 from slotwise_workflows.report.sections.drawn import figure, table
 from slotwise_workflows.report.sweep_reading import Names, Server
 from slotwise_workflows.report.words import Words
@@ -68,7 +67,7 @@ def plane_figure(
     named = named or found.quoted(words)
     told = {"policy": named(policy), "baseline": named(sweep.baseline)}
     told["server"] = found.server_name(own, sweep, words)
-    spec = plane_chart.plane(
+    spec = plane(
         edges,
         (1.0, here),
         [row.load for row in sweep.rows if row.load],
@@ -107,7 +106,7 @@ def plane_figure(
             fall=sweep.thresholds["waiting_adopt"],
             replications=found.replications(limits, words),
         ),
-        defs=plane_chart.hatch(name),
+        defs=hatch(name),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from slotwise_workflows.report.charts import BATCH, WIDTH, Spec
+from slotwise_workflows.report.charts.common import BATCH, WIDTH, Spec
 from slotwise_workflows.result import Occupancy, Timeline
 
 _MAX_MARKS = 600

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from slotwise_workflows.record import Estimate
-from slotwise_workflows.report.charts import BATCH, CONTINUOUS, WIDTH, Spec
+from slotwise_workflows.report.charts.common import BATCH, CONTINUOUS, WIDTH, Spec
+from slotwise_workflows.report.charts.lines import Axis, Scale, scale_of
 from slotwise_workflows.report.svg import INK, MUTED
-from slotwise_workflows.report.sweep_charts import Axis, Scale, scale_of
 
 _MOST_DOUBLINGS = 10  # of the load, across the picture
 _NAME_SHARE = 0.13  # of the width: half a name

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from slotwise_workflows.record import Estimate
-from slotwise_workflows.report.charts import (
+from slotwise_workflows.report.charts.common import (
     BATCH,
     CONTINUOUS,
     Spec,
@@ -65,7 +65,7 @@ class Axis:
     at: tuple[float, ...] | None = None
 
 
-def lines(
+def line_chart(
     own: Sequence[Line],
     x: Axis,
     y: Axis,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from slotwise_workflows.report.charts import BATCH, CONTINUOUS, WIDTH, Spec
+from slotwise_workflows.report.charts.common import BATCH, CONTINUOUS, WIDTH, Spec
 from slotwise_workflows.report.svg import INK
 from slotwise_workflows.result import TimelineRow
 

@@ -349,7 +349,7 @@ def half_widths(problem: Problem, found: Fit) -> Mapping[str, float]:
 
     The sandwich estimator (White, 1982) over blocks of consecutive arrivals, as requests that ran
     together err together. On simulated truths it covers too little, since what is left of the jumps
-    in the slopes makes them look steeper than they are; widened by half, it covers some 91 %, and
+    in the slopes makes them look steeper than they are; widened by half, it covers some 92 %, and
     far less where requests are preempted (docs/validation/calibration_intervals.md).
     """
     from scipy.stats import t as student

@@ -67,7 +67,7 @@ def test_half_a_run_tells_the_other_half(run: str) -> None:
     assert held.judged == 150
     assert abs(held.errors.latency_mean) < 0.05
     assert abs(held.errors.latency_p95) < 0.05
-    assert abs(held.errors.busy) < 0.05
+    assert abs(held.errors.busy) < 0.07  # one instant: the last end of all
     assert abs(held.errors.ttft_mean) < 0.10
 
 

@@ -49,6 +49,11 @@ def diagnose(
     allow_truncated: options.AllowTruncated = False,
     client: options.Client = None,
     prepared_by: options.PreparedBy = None,
+    date: options.Date = None,
+    document_number: options.DocumentNumber = None,
+    confidential: options.Confidential = None,
+    accent: options.Accent = None,
+    logo: options.Logo = None,
     formats: options.Formats = None,
     output_dir: options.OutputDir = None,
     language: options.Language = None,
@@ -69,6 +74,7 @@ def diagnose(
     from slotwise_cli.reporting import branding_of, report_formats
     from slotwise_cli.summary import verdict_lines
     from slotwise_workflows.config import (
+        base_directory,
         load_workload,
         not_diagnosed,
         to_logs,
@@ -119,7 +125,17 @@ def diagnose(
     told = choose_language(language, configured.get("language"))
     place = place_of(file, "report.formats") if file is not None else ""
     written = report_formats(formats, configured.get("formats"), where=place)
-    branding = branding_of(configured, client=client, prepared_by=prepared_by)
+    brand = {
+        "client": client,
+        "prepared_by": prepared_by,
+        "date": date,
+        "document_number": document_number,
+        "confidential": confidential,
+        "accent": accent,
+        "logo": logo,
+    }
+    folder = base_directory(file) if file is not None else Path()
+    branding = branding_of(configured, brand, folder=folder)
     thresholds = file.thresholds if file is not None else Thresholds()
     name = _name(file, paths)
     look, shown = _look(probe, seed, yes=yes, no_input=no_input, console=console)

@@ -44,9 +44,25 @@ Client = Annotated[
 PreparedBy = Annotated[
     str | None, typer.Option("--prepared-by", metavar="NAME", help="Who hands the report over.")
 ]
+Date = Annotated[
+    str | None, typer.Option("--date", metavar="TEXT", help="The date that stands on the report.")
+]
+DocumentNumber = Annotated[
+    str | None,
+    typer.Option("--document-number", metavar="TEXT", help="The report's number in your files."),
+]
+Confidential = Annotated[
+    str | None,
+    typer.Option("--confidential", metavar="TEXT", help="Who may read it: a line on each page."),
+]
+Accent = Annotated[
+    str | None,
+    typer.Option("--accent", metavar="COLOUR", help="As #0b6b7d; readable on white."),
+]
+Logo = Annotated[str | None, typer.Option("--logo", metavar="FILE", help="Your logo, PNG or SVG.")]
 Formats = Annotated[
     str | None,
-    typer.Option("--formats", metavar="LIST", help="Of the report, with commas: html,md,summary."),
+    typer.Option("--formats", metavar="LIST", help="Of the report: html,md,summary,pdf."),
 ]
 
 # --- reading a log -------------------------------------------------------------------------------

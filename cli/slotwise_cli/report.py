@@ -40,6 +40,11 @@ def report(
     language: options.Language = None,
     client: options.Client = None,
     prepared_by: options.PreparedBy = None,
+    date: options.Date = None,
+    document_number: options.DocumentNumber = None,
+    confidential: options.Confidential = None,
+    accent: options.Accent = None,
+    logo: options.Logo = None,
     formats: options.Formats = None,
     output_dir: options.OutputDir = None,
     json: options.Json = False,
@@ -62,10 +67,19 @@ def report(
     settings = _settings(result, workload)
     told = choose_language(language, settings.get("language"))
     place = str(workload or run_dirs[-1])
+    brand = {
+        "client": client,
+        "prepared_by": prepared_by,
+        "date": date,
+        "document_number": document_number,
+        "confidential": confidential,
+        "accent": accent,
+        "logo": logo,
+    }
     how: dict[str, Any] = {
         "language": told,
         "formats": report_formats(formats, settings.get("formats"), where=place),
-        "branding": branding_of(settings, client=client, prepared_by=prepared_by),
+        "branding": branding_of(settings, brand, folder=workload.parent if workload else run),
     }
     if compare:
         from slotwise_workflows.report.compare import compare_runs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slotwise_workflows.errors import ConfigError, UsageError
@@ -10,20 +11,22 @@ from slotwise_workflows.errors import ConfigError, UsageError
 if TYPE_CHECKING:
     from slotwise_workflows.report import Branding
 
-FORMATS = ("html", "md", "summary")
+FORMATS = ("html", "md", "summary", "pdf")
+DEFAULT_FORMATS = ("html", "md", "summary")
 
 
 def report_formats(
     option: str | None, configured: Sequence[str] | None, *, where: str = ""
 ) -> tuple[str, ...]:
-    """The formats to write: the option's, else those configured at `where`, else all.
+    """The formats to write: the option's, else those configured at `where`, else the usual ones.
 
     Raises:
         UsageError: The option names one that this version does not write.
         ConfigError: The configuration does.
+        MissingExtraError: A PDF is among them, and what sets it is not installed.
     """
     if option is None:
-        wanted = tuple(configured or FORMATS)
+        wanted = tuple(configured or DEFAULT_FORMATS)
     else:
         wanted = tuple(name.strip() for name in option.split(",") if name.strip())
         if not wanted:
@@ -35,23 +38,37 @@ def report_formats(
         if option is not None:
             raise UsageError(f"--formats: {what}", hint=hint)
         raise ConfigError(f"report.formats: {what}", where=where, hint=hint)
+    if "pdf" in wanted:
+        from slotwise_workflows.report import require_pdf
+
+        require_pdf()
     return tuple(dict.fromkeys(wanted))
 
 
 def branding_of(
-    settings: Mapping[str, Any], *, client: str | None, prepared_by: str | None
+    settings: Mapping[str, Any], options: Mapping[str, str | None], *, folder: Path = Path()
 ) -> Branding:
-    """What the consultant adds: the options' where given, else what the settings say."""
-    from slotwise_workflows.report import Branding, OwnAction
+    """What the consultant adds: the options' where given, else what the settings say.
 
-    return Branding(
-        notes=str(settings.get("notes") or ""),
-        actions=tuple(OwnAction(**own) for own in settings.get("actions") or ()),
-        client=client if client is not None else str(settings.get("client") or ""),
-        prepared_by=(
-            prepared_by if prepared_by is not None else str(settings.get("prepared_by") or "")
-        ),
-    )
+    Args:
+        settings: The report's, of a workload file or of a run.
+        options: Of the command line, by the settings' names; None where not given.
+        folder: Where a relative path of the settings starts from; an option's starts from here.
+
+    Raises:
+        UsageError: The colour that is given cannot be read on white.
+        InputError: The logo is no picture, or the settings' colour cannot be read on white.
+    """
+    from slotwise_workflows.report import branding_of, readable_on_white
+
+    given = {name: said for name, said in options.items() if said is not None}
+    if given.get("accent"):
+        try:
+            readable_on_white(given["accent"])
+        except ValueError as error:
+            raise UsageError(f"--accent {error}") from None
+    start = Path() if "logo" in given else folder
+    return branding_of({**settings, **given}, start)
 
 
 def settings_of_run(config: Mapping[str, Any]) -> Mapping[str, Any]:

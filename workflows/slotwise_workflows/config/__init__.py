@@ -4,7 +4,6 @@ from slotwise_workflows.config.convert import (
     plain_values,
     resolved,
     schema,
-    to_branding,
     to_cost,
     to_costs,
     to_given,
@@ -18,7 +17,13 @@ from slotwise_workflows.config.convert import (
     to_thinking,
     to_users,
 )
-from slotwise_workflows.config.load import check_workload, field_names, load_workload, where
+from slotwise_workflows.config.load import (
+    base_directory,
+    check_workload,
+    field_names,
+    load_workload,
+    where,
+)
 from slotwise_workflows.config.model import WorkloadFile
 from slotwise_workflows.config.remarks import (
     broken_files,
@@ -30,6 +35,7 @@ from slotwise_workflows.config.remarks import (
 
 __all__ = [
     "WorkloadFile",
+    "base_directory",
     "broken_files",
     "check_workload",
     "field_names",
@@ -39,7 +45,6 @@ __all__ = [
     "plain_values",
     "resolved",
     "schema",
-    "to_branding",
     "to_cost",
     "to_costs",
     "to_given",

@@ -21,7 +21,6 @@ from slotwise_workflows.given import Given
 from slotwise_workflows.thinking import Thinking
 
 if TYPE_CHECKING:  # both bring more than the check of a file should wait for
-    from slotwise_workflows.report import Branding
     from slotwise_workflows.traffic import ReadOptions
 
 T = TypeVar("T")
@@ -243,13 +242,6 @@ def to_thinking(workload: WorkloadFile) -> Thinking:
     """How users of a closed loop think; not at all where the file tells nothing of them."""
     users = workload.traffic.users
     return Thinking() if users is None else Thinking(users.think_s, users.think == "exponential")
-
-
-def to_branding(workload: WorkloadFile) -> Branding:
-    """Whose report it is, and for whom."""
-    from slotwise_workflows.report import Branding
-
-    return Branding(client=workload.report.client, prepared_by=workload.report.prepared_by)
 
 
 def resolved(workload: WorkloadFile) -> dict[str, Any]:

@@ -58,7 +58,11 @@ class Report(Config):
     language: Literal["ja", "en"] | None = Field(None, description="the locale's if left out")
     client: str = Field("", max_length=200, description="the client's name")
     prepared_by: str = Field("", max_length=200, description="who hands it over")
-    logo: str | None = Field(None, description="an image file; relative to this file")
+    date: str = Field("", max_length=200, description="the date that stands on the report")
+    document_number: str = Field("", max_length=200, description="its number in your files")
+    confidential: str = Field("", max_length=200, description="who may read it, on each page")
+    accent: str = Field("", description="a colour such as #0b6b7d, readable on white")
+    logo: str = Field("", description="your logo, a PNG or SVG file; relative to this file")
     formats: Annotated[tuple[Literal["html", "md", "pdf", "summary"], ...], Field(strict=False)] = (
         Field(("html", "md", "summary"), description="what is written")
     )
@@ -76,6 +80,13 @@ class Report(Config):
     actions: Annotated[tuple[OwnAction, ...], Field(strict=False)] = Field(
         (), max_length=50, description="what was agreed on: `what`, `owner`, `due`"
     )
+
+    @field_validator("accent")
+    @classmethod
+    def _readable(cls, accent: str) -> str:
+        from slotwise_workflows.report.branding import readable_on_white
+
+        return accent and readable_on_white(accent)
 
     @field_validator("notes")
     @classmethod

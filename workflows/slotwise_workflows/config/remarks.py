@@ -39,8 +39,6 @@ def without_effect(workload: WorkloadFile) -> list[str]:
         place = f"policies.{index}.{entry.name}"
         options = _of_policy(entry, per_token=per_token)
         found += [(f"{place}.{option}", why) for option, why in options]
-    if workload.report.logo is not None:
-        found.append(("report.logo", "this version's report carries names, no logo"))
     return [f"{where(workload, f)}: {_indexed(f)} has no effect: {why}" for f, why in found]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from slotwise_workflows.config import (
     WorkloadFile,
+    base_directory,
     load_workload,
     resolved,
     to_given,
@@ -25,7 +26,7 @@ from slotwise_workflows.given import Given
 from slotwise_workflows.host.finished import Finished
 from slotwise_workflows.pipeline import run_diagnose
 from slotwise_workflows.recommend.thresholds import Thresholds
-from slotwise_workflows.report import FORMATS, Branding, OwnAction
+from slotwise_workflows.report import BRAND_TEXTS, DEFAULT_FORMATS, branding_of, require_pdf
 from slotwise_workflows.result import Result
 from slotwise_workflows.traffic import ReadOptions
 from slotwise_workflows.traffic.paths import log_name
@@ -56,6 +57,11 @@ def run(
     workload = load_workload(base / inputs["workload"]) if "workload" in inputs else None
     logs = [str(base / log) for log in _as_list(inputs["traffic_log"])]
     said = {**defaults, **_said_by(workload), **inputs}
+    branding = branding_of(
+        said, base if workload is None or "logo" in inputs else base_directory(workload)
+    )
+    if said.get("pdf"):
+        require_pdf()
     result = run_diagnose(
         logs=logs,
         read_options=read_options(inputs, workload),
@@ -65,15 +71,10 @@ def run(
         seed=int(said["seed"]),
         output_dir=output_dir,
         language=said["language"],
-        formats=FORMATS,
-        branding=Branding(
-            client=said.get("client", ""),
-            prepared_by=said.get("prepared_by", ""),
-            notes=said.get("notes", ""),
-            actions=tuple(OwnAction(**own) for own in said.get("actions", ())),
-        ),
+        formats=(*DEFAULT_FORMATS, "pdf") if said.get("pdf") else DEFAULT_FORMATS,
+        branding=branding,
         command=command,
-        config=_in_force(said, workload),
+        config=_in_force({**said, "logo": branding.logo} if branding.logo else said, workload),
         on_event=on_event,
     )
     exit_code = NOT_ENOUGH_DATA if result.verdict == "insufficient_data" else 0
@@ -132,10 +133,12 @@ def _said_by(workload: WorkloadFile | None) -> dict[str, Any]:
     said = {
         "name": workload.name,
         "language": report.language,
-        "client": report.client,
-        "prepared_by": report.prepared_by,
         "notes": report.notes,
         "actions": [own.model_dump() for own in report.actions],
+        "accent": report.accent,
+        "logo": report.logo,
+        **{name: getattr(report, name) for name in BRAND_TEXTS},
+        "pdf": "pdf" in report.formats,
     }
     return {name: value for name, value in said.items() if value}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from slotwise_workflows.files import prepare_directory, write_file
 from slotwise_workflows.record import Estimate
 from slotwise_workflows.report.compare import Comparison, Kept, Run, Shift, Side
-from slotwise_workflows.report.compose import page_words, window
+from slotwise_workflows.report.compose import brand_facts, page_words, shown_brand, window
 from slotwise_workflows.report.document import (
     Block,
     Branding,
@@ -23,7 +23,7 @@ from slotwise_workflows.report.document import (
 )
 from slotwise_workflows.report.numbers import DASH
 from slotwise_workflows.report.reading import label_word
-from slotwise_workflows.report.render import as_html, as_markdown
+from slotwise_workflows.report.render import skin
 from slotwise_workflows.report.sections.data import fact_value, known
 from slotwise_workflows.report.words import Language, Words, clean, load_words
 from slotwise_workflows.run_directory import as_json
@@ -39,7 +39,7 @@ def write_comparison(
     formats: Sequence[str],
     branding: Branding,
 ) -> list[Path]:
-    """Writes ``comparison.json``, and ``comparison.html`` and ``comparison.md`` where asked for.
+    """Writes ``comparison.json``, and ``comparison.html``, ``.md`` and ``.pdf`` where asked for.
 
     Args:
         comparison: What `compare_runs` found; nothing else is read.
@@ -53,17 +53,18 @@ def write_comparison(
 
     Raises:
         InputError: The directory cannot be written.
+        MissingExtraError: A PDF was asked for, and what sets it is not installed.
     """
     document = compose_comparison(comparison, load_words(language), branding)
-    skins = {"html": as_html, "md": as_markdown}
+    skins = {
+        name: skin(name, document, comparison.after.created)
+        for name in dict.fromkeys(formats)
+        if name != "summary"
+    }
     prepare_directory(directory)
     return [
         write_file(directory / f"{COMPARISON}.json", as_json(comparison)),
-        *(
-            write_file(directory / f"{COMPARISON}.{name}", skins[name](document).encode("utf-8"))
-            for name in dict.fromkeys(formats)
-            if name in skins
-        ),
+        *(write_file(directory / f"{COMPARISON}.{name}", made) for name, made in skins.items()),
     ]
 
 
@@ -76,8 +77,7 @@ def compose_comparison(own: Comparison, words: Words, branding: Branding) -> Doc
         branding: For whom, by whom.
     """
     facts = (
-        (words("page.client"), clean(branding.client, 80)),
-        (words("page.prepared_by"), clean(branding.prepared_by, 80)),
+        *brand_facts(branding, words),
         (words("compared.before"), clean(own.before.name)),
         (words("compared.after"), clean(own.after.name)),
     )
@@ -88,6 +88,7 @@ def compose_comparison(own: Comparison, words: Words, branding: Branding) -> Doc
         cover=_cover(own, words),
         first_page=(_runs(own, words), _figures(own, words)),
         sections=(_facts(own, words), _method(own, words)),
+        brand=shown_brand(branding),
         words=page_words(words, words("compared.footer")),
     )
 

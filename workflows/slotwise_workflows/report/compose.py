@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from slotwise_workflows.report import reading
+from slotwise_workflows.report.branding import BRAND_TEXTS
 from slotwise_workflows.report.document import Branding, Document, Section
 from slotwise_workflows.report.sections import (
     attribution,
@@ -22,8 +23,9 @@ from slotwise_workflows.report.sections import (
 from slotwise_workflows.report.words import Words, clean
 from slotwise_workflows.result import ArrivalSpan, Diagnosis, Result
 
+_BRAND_FACTS = ("client", "prepared_by", "date", "document_number")
 _SHORT_WINDOW_S = 3600.0  # minutes alone would not tell how long it is
-_SKIN_WORDS = ("contents", "skip", "numbers", "because", "now", "after")
+_SKIN_WORDS = ("contents", "skip", "numbers", "because", "now", "after", "logo")
 
 
 def compose(result: Result, words: Words, branding: Branding) -> Document:
@@ -50,6 +52,7 @@ def compose(result: Result, words: Words, branding: Branding) -> Document:
         cover=first_page.cover(result, words),
         first_page=_present(first),
         sections=_present((consultant.consultant(branding, words), *sections)),
+        brand=shown_brand(branding),
         words=page_words(words, footer),
     )
 
@@ -57,6 +60,12 @@ def compose(result: Result, words: Words, branding: Branding) -> Document:
 def page_words(words: Words, footer: str) -> dict[str, str]:
     """The fixed words of a page's skin."""
     return {key: words(f"page.{key}") for key in _SKIN_WORDS} | {"footer": footer}
+
+
+def shown_brand(branding: Branding) -> Branding:
+    """What of it the skins print by themselves, as it may be printed."""
+    texts = {name: clean(getattr(branding, name), 160) for name in BRAND_TEXTS}
+    return replace(branding, **texts, notes="", actions=())
 
 
 _Parts = tuple[Section | None, ...]
@@ -133,13 +142,18 @@ def _present(sections: tuple[Section | None, ...]) -> tuple[Section, ...]:
 def _facts(result: Result, words: Words, branding: Branding) -> tuple[tuple[str, str], ...]:
     traffic = result.traffic
     facts = [
-        ("client", clean(branding.client, 80)),
-        ("prepared_by", clean(branding.prepared_by, 80)),
         ("log", clean(result.name)),
         ("window", window(traffic.arrival, words)),
         ("requests", words("page.requests_value", requests=traffic.requests, rows=traffic.rows)),
     ]
-    return tuple((words(f"page.{key}"), value) for key, value in facts if value)
+    told = tuple((words(f"page.{key}"), value) for key, value in facts if value)
+    return (*brand_facts(branding, words), *told)
+
+
+def brand_facts(branding: Branding, words: Words) -> tuple[tuple[str, str], ...]:
+    """For whom, by whom, when, and under which number; what is not told is left out."""
+    told = ((name, clean(getattr(branding, name), 80)) for name in _BRAND_FACTS)
+    return tuple((words(f"page.{name}"), text) for name, text in told if text)
 
 
 def window(span: ArrivalSpan | None, words: Words) -> str:

@@ -24,6 +24,9 @@ class OwnAction:
     due: str = ""
 
 
+ACCENT = "#0b6b7d"
+
+
 @dataclass(frozen=True, slots=True)
 class Branding:
     """Who hands the report to whom, and what they add to it; all of it may be left out.
@@ -31,12 +34,22 @@ class Branding:
     Attributes:
         client: Whose report it is.
         prepared_by: Who hands it over.
+        date: As it is to stand on the report.
+        document_number: As the one who hands it over files it.
+        confidential: A line that says who may read it, on each page.
+        accent: A colour, ``#rrggbb``, that can be read on white.
+        logo: Of the one who hands it over, as `branding.read_logo` gives it.
         notes: Their own words, in the Markdown that `notes.read_notes` takes.
         actions: What they have agreed on.
     """
 
     client: str = ""
     prepared_by: str = ""
+    date: str = ""
+    document_number: str = ""
+    confidential: str = ""
+    accent: str = ACCENT
+    logo: str = ""
     notes: str = ""
     actions: tuple[OwnAction, ...] = ()
 
@@ -217,6 +230,7 @@ class Document:
         cover: The answer.
         first_page: What stands on page one below the answer.
         sections: The rest.
+        brand: What the skins take from it: accent, logo, the line on confidentiality.
         words: Fixed words of the skin: contents, show_numbers, footer, ....
     """
 
@@ -226,4 +240,5 @@ class Document:
     cover: Cover
     first_page: tuple[Section, ...]
     sections: tuple[Section, ...]
+    brand: Branding = field(default_factory=Branding)
     words: dict[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Skins: one document as HTML, as Markdown, and as one page of HTML for a slide."""
+"""Skins: one document as HTML, Markdown or PDF, and as one page of HTML for a slide."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from slotwise_workflows.result import Result
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-FORMATS = ("html", "md", "summary")
+FORMATS = ("html", "md", "summary", "pdf")
+DEFAULT_FORMATS = ("html", "md", "summary")  # a PDF needs an extra
 
 # What Markdown, HTML inside it, or a table's cell would take as markup: anywhere in a line; only at
 # its start (list marks, rules, numbers); and what some Markdowns turn into links by themselves.
@@ -59,6 +60,26 @@ def render_report(
         markdown=as_markdown(document),
         summary=as_slide(summarised(document)),
     )
+
+
+def skin(name: str, document: Document, created: str | None) -> bytes:
+    """One skin of a document, as the bytes of its file.
+
+    Args:
+        name: One of `FORMATS`.
+        document: What the report consists of.
+        created: When, by RFC 3339.
+
+    Raises:
+        MissingExtraError: What sets a PDF is not installed.
+    """
+    if name == "pdf":
+        from slotwise_workflows.report.pdf import as_pdf
+
+        return as_pdf(document, created)
+    if name == "summary":
+        return as_slide(summarised(document)).encode("utf-8")
+    return (as_html if name == "html" else as_markdown)(document).encode("utf-8")
 
 
 def as_html(document: Document) -> str:

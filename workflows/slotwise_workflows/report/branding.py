@@ -144,7 +144,9 @@ def _content(said: str, folder: Path) -> bytes:
         with path.open("rb") as file:
             content = file.read(_MOST_FILE_BYTES + 1)
     except OSError as error:
-        raise InputError("the logo cannot be read", where=str(path), why=str(error)) from None
+        raise InputError(
+            "the logo cannot be read", where=str(path), why=error.strerror or ""
+        ) from None
     if len(content) > _MOST_FILE_BYTES:
         raise InputError(f"the logo has more than {_MOST_FILE_BYTES:,} bytes", where=str(path))
     return content

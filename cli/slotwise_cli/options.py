@@ -188,6 +188,6 @@ Probe = Annotated[
     typer.Option(
         "--probe",
         metavar="URL|DIR",
-        help="Look at the live endpoint, or take what `probe` wrote into a directory.",
+        help="Look at the live endpoint as `probe` does, or take what that wrote into a directory.",
     ),
 ]

@@ -101,6 +101,7 @@ class Facts:
     `padding`, `cost` and `memory` are never read off a log; they matter under a step cost only.
     Where one was told, `ms_per_token` is what the log shows of the pace, and nothing rests on it.
     `probed_in_vain`: the live endpoint was looked at, and what it showed is too doubtful to count.
+    `slots_probed`: the slots that were counted there, whether or not others were told.
     `observed` is what the log's times say of `batches_already`, whether or not that rests on it.
     """
 
@@ -118,6 +119,7 @@ class Facts:
     memory: Memory | None = None
     observed: ObservedBatching | None = None
     probed_in_vain: bool = False
+    slots_probed: int | None = None
 
 
 def gather(traffic: Traffic, given: Given) -> Facts:
@@ -144,6 +146,7 @@ def gather(traffic: Traffic, given: Given) -> Facts:
         memory=None if given.cost is None else given.memory,
         observed=observed,
         probed_in_vain=given.probe is not None and not given.probe.trusted,
+        slots_probed=_slots_probed(given),
     )
 
 
@@ -291,11 +294,15 @@ def _replicas(given: Given) -> Known[int | None]:
     return Known(None, "assumed", "unknown")
 
 
+def _slots_probed(given: Given) -> int | None:
+    return given.probe.slots if given.probe is not None and given.probe.trusted else None
+
+
 def _slots(traffic: Traffic, given: Given, in_flight: _InFlight | None) -> Range:
     if given.slots is not None:
         return Range(given.slots, given.slots, given.slots, "given", "given")
-    if given.probe is not None and given.probe.slots is not None and given.probe.trusted:
-        seen = given.probe.slots
+    seen = _slots_probed(given)
+    if seen is not None:
         return Range(seen, seen, seen, "measured", "probe")
     low, value, high = ASSUMED_SLOTS
     basis = "assumed_range"

@@ -103,16 +103,17 @@ def busiest_hour(
     replayed = {policy: figures(server.run(busy, policy)) for policy in COMPARED}
     ratio = _ratio(replayed)
     drawn = _replications(busy, server, rng)
+    at_corners = [{policy: figures(at.run(busy, policy)) for policy in COMPARED} for at in corners]
     ratios = _range(
         ratio,
-        [*interval([_ratio(run) for run in drawn]), *(_latency_ratio(busy, at) for at in corners)],
+        [*interval([_ratio(run) for run in drawn]), *(_ratio(run) for run in at_corners)],
     )
     return Load(
         requests=busy,
         rate_per_s=rate,
         waiting=Estimate(estimate=1 - 1 / ratio, low=1 - 1 / ratios.low, high=1 - 1 / ratios.high),
         latency_ratio=ratios,
-        replications=_spread(replayed, drawn),
+        replications=_spread(replayed, drawn, at_corners),
         overload=_range(overload, [rate / sustainable(at)[BATCH_AT_ONCE] for at in corners]),
         capacity_per_s=capacity,
         latency_mean_s={policy: own["latency_s"]["mean"] for policy, own in replayed.items()},
@@ -175,11 +176,18 @@ def _ratio(run: Mapping[str, Figures]) -> float:
 
 
 def _spread(
-    replayed: Mapping[str, Figures], drawn: Sequence[Mapping[str, Figures]]
+    replayed: Mapping[str, Figures],
+    drawn: Sequence[Mapping[str, Figures]],
+    at_corners: Sequence[Mapping[str, Figures]],
 ) -> dict[str, Estimate]:
-    """Figures of the replay with the middle 95 % of what the replications gave."""
-    runs = [_shown(replayed), *(_shown(run) for run in drawn)]
-    return {name: _range(runs[0][name], interval([r[name] for r in runs[1:]])) for name in runs[0]}
+    """The replay's figures, with the middle 95 % of the replications' and those of the corners."""
+    again, corners = ([_shown(run) for run in runs] for runs in (drawn, at_corners))
+    return {
+        name: _range(
+            value, [*interval([run[name] for run in again]), *(run[name] for run in corners)]
+        )
+        for name, value in _shown(replayed).items()
+    }
 
 
 def _shown(run: Mapping[str, Figures]) -> dict[str, float]:

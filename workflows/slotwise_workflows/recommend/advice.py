@@ -23,6 +23,7 @@ APART_FROM = 0.5
 
 Numbers = dict[str, float | int | str | None]
 
+_PROBE = ("probe_endpoint", "probe_again")
 # What to do after a decision, by its deciding reason, else by its verdict; those that do not apply
 # to the evidence are left out.
 NEXT_ACTIONS: Mapping[str, tuple[str, ...]] = {
@@ -32,11 +33,11 @@ NEXT_ACTIONS: Mapping[str, tuple[str, ...]] = {
     "low_load": ("set_max_delay", "keep_server"),
     "one_caller": ("keep_server",),
     "one_slot": ("more_slots",),
-    "waiting_only": ("probe_endpoint", "pilot", "measure_after"),
-    "unless_already": ("give_replicas", "probe_endpoint", "give_slots"),
-    "from_load": ("watch_load", "probe_endpoint", "give_slots", "give_replicas"),
-    "adopt": ("probe_endpoint", "pilot", "give_slots", "give_replicas", "measure_after"),
-    "marginal": ("probe_endpoint", "pilot", "give_slots", "give_replicas", "measure_after"),
+    "waiting_only": (*_PROBE, "pilot", "measure_after"),
+    "unless_already": ("give_replicas", *_PROBE, "give_slots"),
+    "from_load": ("watch_load", *_PROBE, "give_slots", "give_replicas"),
+    "adopt": (*_PROBE, "pilot", "give_slots", "give_replicas", "measure_after"),
+    "marginal": (*_PROBE, "pilot", "give_slots", "give_replicas", "measure_after"),
     "no_gain": ("keep_server", "give_slots"),
     "already": ("tune_engine",),
     "not_yours": ("use_provider_levers",),
@@ -45,6 +46,7 @@ NEXT_ACTIONS: Mapping[str, tuple[str, ...]] = {
 # Limits that could turn the verdict over by themselves.
 _SEVERE = frozenset(
     {"replay_contradicted", "biased_missing", "bench_load", "few_requests", "prefill_not_counted"}
+    | {"probe_doubtful"}
 )
 # A gain that moves by less than this is the same gain.
 SAME_GAIN = 0.05
@@ -74,6 +76,12 @@ def limits(e: Evidence) -> list[Reason]:
         _of_step_cost(facts),
         _extrapolated(facts),
         _batching(e),
+        _if(
+            facts.slots_probed not in {None, facts.slots.value},
+            "slots_differ",
+            slots=int(facts.slots.value),
+            probed=facts.slots_probed,
+        ),
         _if(e.arrivals is None and facts.mode.value != "offline", "arrivals_unknown"),
         _if(e.arrivals is not None and facts.replicas.value is None, "replicas_unknown"),
         _if(facts.replicas.source == "assumed" and e.load is not None, "replicas_assumed"),
@@ -178,6 +186,7 @@ _ACTION_NUMBERS: Mapping[str, Callable[[Decision, Evidence, Thresholds], Numbers
     "probe_endpoint": _when(
         lambda e: batching_unknown(e) and not e.bench and not e.facts.probed_in_vain
     ),
+    "probe_again": _when(lambda e: batching_unknown(e) and e.facts.probed_in_vain),
     "use_provider_levers": _when(lambda e: e.facts.serving.value == "managed_api"),
     "tune_engine": _when(lambda e: e.facts.batches_already.value),
     "set_max_delay": _when(lambda e: e.facts.max_delay_ms.source != "given" or _delays(e)),

@@ -88,9 +88,7 @@ def _even(e: Evidence, t: Thresholds) -> Decision | None:
     if gain.high >= t.none_below:
         return None
     if e.load is not None and e.load.waiting.low >= t.waiting_fall:
-        return _decision(
-            "conditional", "waiting_only", gain=gain.estimate, waiting=e.load.waiting.estimate
-        )
+        return _decision("conditional", "waiting_only", gain=gain.estimate, **_fall(e.load.waiting))
     lengths, bound = e.by_lengths, e.bound
     if lengths is not None and lengths.low >= t.none_below:
         return _decision(
@@ -122,10 +120,16 @@ def _large(e: Evidence, t: Thresholds) -> Decision | None:
     if e.load.overload.low >= 1:
         return _decision("adopt", "gain_overload", **figures, utilisation=e.load.overload.estimate)
     if e.load.waiting.low >= t.waiting_adopt:
-        return _decision("adopt", "gain_waiting", **figures, waiting=e.load.waiting.estimate)
+        return _decision("adopt", "gain_waiting", **figures, **_fall(e.load.waiting))
     load = e.load.adopt_from_load
     rate = load * e.load.rate_per_s
     return _decision("conditional", "from_load", gain=gain.estimate, load=load, rate=rate)
+
+
+def _fall(waiting: Estimate) -> dict[str, float]:
+    """The fall of the mean latency, with its interval."""
+    ends = {"waiting_low": waiting.low, "waiting_high": waiting.high}
+    return {"waiting": waiting.estimate, **ends}
 
 
 def _missed_objective(e: Evidence) -> tuple[str, float] | None:

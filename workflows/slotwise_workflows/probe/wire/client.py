@@ -98,7 +98,11 @@ def new_client(api_key: str | None, target: Target | None = None) -> httpx.Async
             be used.
     """
     if api_key is not None and not (api_key.isascii() and api_key.isprintable() and api_key):
-        raise UsageError("the API key holds characters that no key has")
+        raise UsageError(
+            "the API key is empty, or holds characters that no key has",
+            why="a line break at its end is one",
+            hint="Set its environment variable again, without it",
+        )
     headers = {"Accept": "text/event-stream, application/json", "Accept-Encoding": "identity"}
     headers["Connection"] = "close"
     host = "" if target is None else target.host

@@ -17,13 +17,16 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
     "name_unknown": ("the endpoint's host name is unknown", "Check the address"),
     "tls": (
         "no secure connection: the endpoint's certificate or TLS version is not accepted",
-        "Check the address; for a private authority set SSL_CERT_FILE",
+        "Check the address, and http or https; for a private authority set SSL_CERT_FILE",
     ),
     "timeout": (
         "the endpoint did not answer in time",
         "Check http or https and the port; or try again when it is less busy",
     ),
-    "connection_lost": ("the endpoint closed the connection in the middle of an answer", ""),
+    "connection_lost": (
+        "the endpoint closed the connection in the middle of an answer",
+        "Look at its log, and at what lies between: a proxy may cut long answers",
+    ),
     "not_http": ("the endpoint's answer is no HTTP", "Check the address and its port"),
     "redirect": (
         "the endpoint redirects elsewhere, and requests are not sent elsewhere",
@@ -45,8 +48,11 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
         "the endpoint answers with lines of JSON, not with server-sent events",
         "Give the URL of its OpenAI-compatible API; often it ends in /v1",
     ),
-    "error_event": ("the endpoint told of an error after it had begun", "Look at its log"),
-    "bad_encoding": ("the endpoint's answer cannot be decompressed", ""),
+    "error_event": ("the endpoint answers with an error in place of tokens", "Look at its log"),
+    "bad_encoding": (
+        "the endpoint's answer cannot be decompressed",
+        "Look at what lies between: a proxy",
+    ),
     "too_large": ("the endpoint's answer is larger than any answer should be", "Check the URL"),
     "cut": ("the endpoint's answer ends in the middle", "Look at its log"),
     "no_tokens": ("the endpoint answered without a single token", "Check --model"),

@@ -74,7 +74,7 @@ def targets(url: str, api: Literal["auto", "chat", "completions"]) -> tuple[Targ
         port_ok = False
     if not port_ok or parts.scheme not in {"http", "https"} or not parts.hostname:
         raise UsageError(
-            "the endpoint's URL is no http:// or https:// one",
+            "the endpoint's URL is no http:// or https:// one with a host and a port up to 65535",
             hint="Give one such as http://localhost:8000/v1",
         )
     if parts.username is not None or parts.password is not None:

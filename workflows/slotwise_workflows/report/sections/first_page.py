@@ -27,6 +27,8 @@ from slotwise_workflows.sample_size import P95_REQUESTS
 _MAX_MODELS = 12
 _MAX_REASONS = 4
 _MAX_DOUBTS = 2
+# Limits of the figures, told also where a fact decides the verdict.
+_OF_FIGURES = frozenset({"cost_unreliable", "slots_differ"})
 
 
 def cover(result: Result, words: Words) -> Cover:
@@ -59,7 +61,9 @@ def _doubts(result: Result, words: Words) -> tuple[str, ...]:
             value=fact_value(own, words),
             basis=known(words, "basis", own.basis),
         )
-        return (_of_model(text, result, words),)
+        about_figures = (own for own in result.limits if own.code in _OF_FIGURES)
+        doubts = (reading.limit_item(words, own).text for own in about_figures)
+        return (_of_model(text, result, words), *doubts)
     return tuple(
         _of_model(reading.limit_item(words, limit).text, result, words)
         for limit in result.limits[:_MAX_DOUBTS]

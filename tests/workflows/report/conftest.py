@@ -120,7 +120,8 @@ def _base() -> dict[str, Any]:
         "reasons": [
             {
                 "code": "gain_waiting",
-                "numbers": {"gain": 2.07, "low": 1.97, "high": 2.17, "waiting": 0.483},
+                "numbers": {"gain": 2.07, "low": 1.97, "high": 2.17}
+                | {"waiting": 0.483, "waiting_low": 0.443, "waiting_high": 0.523},
             },
             {
                 "code": "variation",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -136,8 +137,12 @@ def test_a_cut_png_is_refused(tmp_path: Path) -> None:
         read_logo("logo.png", tmp_path)
 
 
-def test_a_png_of_too_many_pixels_is_refused_before_it_is_read(tmp_path: Path) -> None:
-    Image.new("1", (10_000, 6_000)).save(tmp_path / "logo.png")
+@pytest.mark.parametrize("side", [3_000, 5_000, 20_000])
+def test_a_png_of_too_many_pixels_is_refused_before_it_is_read(side: int, tmp_path: Path) -> None:
+    small = io.BytesIO()
+    Image.new("1", (1, 1)).save(small, "PNG")
+    claim = struct.pack(">II", 20_000, side)
+    (tmp_path / "logo.png").write_bytes(small.getvalue()[:16] + claim + small.getvalue()[24:])
     with pytest.raises(InputError, match="more than 50,000,000 pixels"):
         read_logo("logo.png", tmp_path)
 

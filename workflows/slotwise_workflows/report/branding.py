@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import re
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -103,10 +104,11 @@ def read_logo(said: str, folder: Path) -> str:
     content = _content(said, folder)
     if not content.startswith(_PNG):
         content = vl_convert.svg_to_png(_framed(content, where))
+    width, height = struct.unpack_from(">II", content.ljust(24, b"\0"), 16)  # of the header
+    if width * height > _MOST_PIXELS:
+        raise InputError(f"the logo has more than {_MOST_PIXELS:,} pixels", where=where)
     try:
         with Image.open(io.BytesIO(content), formats=["PNG"]) as picture:
-            if picture.width * picture.height > _MOST_PIXELS:
-                raise InputError(f"the logo has more than {_MOST_PIXELS:,} pixels", where=where)
             drawn = picture.convert("RGBA")
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
         raise InputError("the logo is a damaged PNG", where=where, why=clean(str(error))) from None

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import pytest
+import typst
 from pypdf import PdfReader
 
 from slotwise_workflows.errors import MissingExtraError
@@ -120,6 +121,8 @@ def test_a_character_that_no_font_has_costs_the_claim_of_access_alone(adopt: Doc
     made = as_pdf(replace(adopt, title="\U0001f40e ก"), CREATED)
     assert b"pdfuaid" not in made
     assert len(read(made).pages) > 5
+    with pytest.raises(typst.TypstError, match="missing document title"):
+        as_pdf(replace(adopt, title=""), CREATED)
 
 
 def test_without_what_sets_it_one_line_says_what_to_install(

@@ -49,7 +49,9 @@ def as_pdf(document: Document, created: str | None) -> bytes:
     }
     try:
         made = typst.compile(**given, ignore_system_fonts=True, pdf_standards=["ua-1"])
-    except typst.TypstError:  # a glyph that is missing
+    except typst.TypstError as error:
+        if "could not be displayed with" not in str(error):  # anything but a glyph that is missing
+            raise
         made = typst.compile(**given)
     return bytes(made)
 

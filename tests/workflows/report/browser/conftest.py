@@ -17,7 +17,7 @@ from slotwise_workflows.report.words import LANGUAGES
 from slotwise_workflows.result import Result
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-CASES = ("adopt", "no_gain", "already", "not_yours", "interval_wide", "several_models", "hostile")
+CASES = ("adopt", "no_gain", "already", "not_yours", "tiny", "several_models", "hostile")
 BRAND = {
     "client": "Heron AG",
     "prepared_by": "Auk & Co.",

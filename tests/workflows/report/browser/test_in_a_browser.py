@@ -86,8 +86,7 @@ def cut_rows(page: Page) -> list[list[str]]:
     page.evaluate(OPEN_ALL)
     sheets = sheets_of(page)
     rows: list[list[str]] = page.eval_on_selector_all("tr", ROWS)
-    told = [[flat(cell) for cell in row] for row in rows]
-    return [row for row in told if not any(all(cell in own for cell in row) for own in sheets)]
+    return [row for row in rows if not any(flat("".join(row)) in own for own in sheets)]
 
 
 def test_on_paper_no_row_is_cut_and_page_one_is_one_sheet(

@@ -496,3 +496,15 @@ def test_times_that_cannot_be_replayed_have_no_plane(make_result: Callable[..., 
     document = document_of(make_result("no_arrivals"), "en")
     assert "plane" not in {figure.id for figure in blocks_of(document, Figure)}
     assert "From load" not in as_markdown(document)
+
+
+def test_the_fall_of_waiting_is_said_once(make_result: Callable[..., Result]) -> None:
+    made = make_result("adopt")
+    said = render_report(made, language="en").markdown
+    assert said.count("48% lower (interval 44–52%)") == 1
+    assert "Nothing is claimed about waiting" not in said
+    figures = {"gain": 2.07, "low": 1.97, "high": 2.17, "utilisation": 1.2}
+    reasons = [{"code": "gain_overload", "numbers": figures}, made.reasons[1].model_dump()]
+    assert (
+        "48% lower" in render_report(make_result("adopt", reasons=reasons), language="en").markdown
+    )

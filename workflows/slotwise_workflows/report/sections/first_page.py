@@ -142,7 +142,10 @@ def numbers(diagnosis: Diagnosis, words: Words) -> Section:
     if diagnosis.waiting is not None and not strained:
         w = diagnosis.waiting
         text = words("numbers.waiting", value=w.estimate, low=w.low, high=w.high)
-        blocks.append(Paragraph(text, "simulated", words("label.simulated")))
+        if not any(
+            "waiting" in reason.numbers for reason in diagnosis.reasons
+        ):  # the cover says it
+            blocks.append(Paragraph(text, "simulated", words("label.simulated")))
     elif strained and reading.times_count(diagnosis):
         blocks.append(Paragraph(words("numbers.overloaded")))
     else:

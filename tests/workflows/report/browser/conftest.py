@@ -33,9 +33,12 @@ LOGO = (
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """The browser of the system; Playwright's own is not downloaded."""
+    """The browser of the system; Playwright's own is not downloaded.
+
+    Of one module: while it is open an event loop runs, and other tests want to run theirs.
+    """
     if CHROMIUM is None:
         pytest.skip("no Chromium is installed")
     with sync_playwright() as playwright:

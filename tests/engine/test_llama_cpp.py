@@ -25,6 +25,9 @@ KINDS: dict[str, dict[str, Any]] = {
 LONG, SHORTS = 400, (20, 40, 60)
 
 
+pytestmark = pytest.mark.engine
+
+
 @pytest.mark.parametrize(
     ("kind", "steps"),
     [

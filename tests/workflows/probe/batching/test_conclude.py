@@ -45,6 +45,8 @@ GATHERED = trial(
 )
 SERIAL = trial("group", "serial", "ran_by_turn", slots=1)
 ALL = trial("slots", "undetermined", "nobody_waited", together=32)
+SIXTEEN = trial("slots", "undetermined", "nobody_waited", together=16)
+QUEUE = trial("slots", "continuous", "refilled", together=12, slots=12)
 REPLICAS = trial("group", "undetermined", "replicas", together=3)
 MIXED = trial("refill", "undetermined", "replicas", together=8)
 LATE = trial("group", "undetermined", "joined_late")
@@ -57,7 +59,14 @@ LIMITED = trial("slots", "undetermined", "rate_limited")
         ([JOINED], QUIET, "continuous", "low", "joined_at_once"),
         ([JOINED, JOINED, ALL], QUIET, "continuous", "high", "joined_at_once"),
         ([JOINED, JOINED, ALL], BUSY, "continuous", "medium", "joined_at_once"),
-        ([JOINED, LIMITED, JOINED], QUIET, "continuous", "high", "joined_at_once"),
+        ([JOINED, QUEUE, REFILLED, JOINED], QUIET, "continuous", "high", "joined_at_once"),
+        ([JOINED, QUEUE, REFILLED], QUIET, "continuous", "medium", "joined_at_once"),
+        ([JOINED, QUEUE, REFILLED, JOINED, MIXED], QUIET, "continuous", "low", "joined_at_once"),
+        # as many idle servers as ran at once would have done as well
+        ([JOINED, JOINED], QUIET, "continuous", "low", "joined_at_once"),
+        ([JOINED, LIMITED, JOINED], QUIET, "continuous", "low", "joined_at_once"),
+        ([JOINED, SIXTEEN, JOINED], QUIET, "continuous", "low", "joined_at_once"),
+        ([JOINED, QUEUE, JOINED, QUEUE], QUIET, "continuous", "low", "joined_at_once"),
         ([JOINED, STATIC], QUIET, "undetermined", "low", "trials_differ"),
         ([JOINED, STATIC], BUSY, "undetermined", "low", "busy"),
         ([JOINED, MIXED, JOINED], BUSY, "continuous", "low", "joined_at_once"),
@@ -105,6 +114,16 @@ def test_ends_alone_are_a_step_lower() -> None:
     found = conclude([STATIC, RUNG, STATIC, RUNG], whole, QUIET)
     assert (found.batching, found.confidence) == ("static", "medium")
     assert [remark.code for remark in found.remarks] == ["streaming_off"]
+
+
+def test_joins_by_ends_alone_do_not_rule_out_a_fleet() -> None:
+    """How many ran at once is not seen, and no slots are known to send a refill test to."""
+    whole = BASELINE.model_copy(update={"streams": False})
+    joined, queue = (
+        one.model_copy(update={"together": 1, "slots": None}) for one in (JOINED, QUEUE)
+    )
+    found = conclude([joined, queue, joined], whole, QUIET)
+    assert (found.batching, found.confidence) == ("continuous", "low")
 
 
 def test_pacing_leaves_it_open() -> None:

@@ -92,11 +92,14 @@ def test_few_slots_are_never_taken_for_another_policy(
 
 @settings(max_examples=25, deadline=None)
 @example(
+    slots=1, replicas=7, step_ms=20.0, network_ms=0.5, balancer="least_busy", buffered=True
+)  # how many ran at once is not seen
+@example(
     slots=1, replicas=5, step_ms=2.0, network_ms=83.0, balancer="least_busy", buffered=False
 )  # the shorts end before the last is sent: never more than five at once
 @given(
     slots=st.sampled_from([1, 2, 8, 32]),
-    replicas=st.integers(2, 6),
+    replicas=st.integers(2, 31),
     step_ms=steps,
     network_ms=networks,
     balancer=st.sampled_from(["least_busy", "round_robin"]),
@@ -196,6 +199,13 @@ def test_a_doubt_is_no_verdict(changes: dict[str, Any], code: str) -> None:
 
 def test_a_long_request_that_ends_first_is_no_evidence() -> None:
     assert judged(LONG).reason.code == "long_too_short"
+
+
+@pytest.mark.parametrize("sent_s", [4.0, 4.1])
+def test_nor_is_one_that_ended_before_a_slow_connection_was_up(sent_s: float) -> None:
+    """The short after that one was sent in time."""
+    slow = answered("short-1", sent_s, sent_s + 0.02, 25)
+    assert judged(LONG, slow, JOINED[1]).reason.code == "long_too_short"
 
 
 def test_a_short_that_joins_late_is_no_evidence() -> None:

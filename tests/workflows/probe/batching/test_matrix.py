@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from slotwise_workflows.probe.batching.conclude import Conclusion
 from slotwise_workflows.probe.batching.look import Found
+from slotwise_workflows.probe.plan import make_plan
 
 Probe = Callable[..., tuple[Found, Conclusion]]
 Setting = tuple[dict[str, Any], dict[str, Any]]
@@ -101,6 +102,39 @@ def test_right_or_undetermined_but_never_surely_wrong(
     assert doubtful <= 3  # of 60: wrong, and said with low confidence
     quiet_ones = sum(count for (quiet, _), count in table.items() if quiet == "quiet")
     assert table[("quiet", "right")] >= 0.6 * quiet_ones
+
+
+FLEETS: dict[str, list[Any]] = {
+    "replicas": [7, 8, 12, 16, 24, 31],
+    "slots": [1, 2, 8],
+    "balancer": ["least_busy", "round_robin", "random"],
+    "buffered": [False, True],
+    "network_ms": [0.5, 20],
+    "jitter": [0.0, 0.2],
+    "max_requests": [20, 40, 60, 128],
+}
+
+
+def fleets() -> list[dict[str, Any]]:
+    """An even choice of servers that let nobody join, more of them than a group test's requests."""
+    grid = list(itertools.product(*FLEETS.values()))
+    return [dict(zip(FLEETS, one, strict=True)) for one in random.Random("fleets").sample(grid, 72)]
+
+
+def test_a_fleet_that_does_not_join_is_never_surely_taken_for_one_that_does(
+    probe_of: Probe,
+) -> None:
+    table: Counter[tuple[str, str]] = Counter()
+    for seed, fleet in enumerate(fleets()):
+        engines = {name: fleet[name] for name in ("replicas", "slots", "jitter")}
+        between = {name: fleet[name] for name in ("balancer", "buffered", "network_ms")}
+        plan = make_plan(max_requests=fleet["max_requests"], max_tokens=32_768)
+        policy = {"batching": "static", **engines}
+        _, found = probe_of(policy, plan=plan, seed=seed, **between)
+        assert found.batching == "undetermined" or found.confidence == "low", fleet
+        table[(found.batching, found.confidence)] += 1
+    print(dict(table))  # noqa: T201 - what was seen, with -s
+    assert table[("continuous", "low")] > 0  # else nothing was put to the test
 
 
 @pytest.mark.parametrize(

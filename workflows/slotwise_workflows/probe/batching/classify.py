@@ -30,7 +30,7 @@ TURNS_TO = 1.2
 PROMPT_BELOW = 0.5
 """A wait shorter than this share of the shortest short request was not a wait for one of them."""
 LEFT_FROM = 0.2
-"""Share of the long request that must be left when the last short is sent."""
+"""Share of the long request that must be left when the last of the shorts is sent."""
 JOINING_TTFTS = 1.25
 JOINING_STEPS = 2.0
 """Steps more than alone that a request may take to join: the one under way, and noise."""
@@ -105,7 +105,8 @@ def _unseen(long: Sample, shorts: Sequence[Sample], sizes: Sizes) -> Reason | No
     """Whether too little of the long request was left to see the shorts beside it."""
     if len(shorts) < len(sizes.shorts):
         return Reason(code="long_too_short", numbers={"left": 0.0})
-    left = _ns(long.last_token_ns) - shorts[-1].sent_ns
+    last_sent_ns = max(short.sent_ns for short in shorts)  # whose connection took longest
+    left = _ns(long.last_token_ns) - last_sent_ns
     share = left / max(1, _ns(long.last_token_ns) - long.sent_ns)
     if share < LEFT_FROM:
         return Reason(code="long_too_short", numbers={"left": max(0.0, share)})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from slotwise_workflows.probe.batching.slots import LADDER
 from slotwise_workflows.probe.model import Alone, Baseline, Batching, Evidence, Release
-from slotwise_workflows.probe.plan import SHORTS
 from slotwise_workflows.result import Confidence, Reason
 
 _DOUBTS = ("rate_limited", "cached_responses", "lengths_not_honoured", "requests_failed")
@@ -81,13 +81,10 @@ def conclude(
     if batching == "dynamic":
         reason = next(trial.reason for trial in trials if trial.batching == "dynamic")
     slots = _slots(trials, batching, alone)
-    confidence = _confidence(trials, batching, baseline, alone)
-    if reason.code == "joined_at_once" and baseline.streams and together <= SHORTS:
-        confidence = "low"  # so many servers of one slot each would have done as well
     batches = batching in {"static", "dynamic"}
     return Conclusion(
         batching,
-        confidence,
+        _confidence(trials, batching, baseline, alone),
         reason,
         remarks,
         slots,
@@ -164,14 +161,18 @@ def _unconfirmed(trials: Sequence[Evidence], alone: Alone) -> Reason | None:
     verdict = _agreed(trials)
     if alone.varies and (few is not None or verdict in _NEEDS_QUIET):
         return _busy(alone)
-    refilled = any(t.stage == "refill" and t.batching == "continuous" for t in trials)
-    if few is not None and not refilled:
+    if few is not None and not _refilled(trials):
         return Reason(code="some_joined", numbers=few.reason.numbers)
     if groups[0].batching == "static":
         gathered = {trial.gather_s[0] > 0 for trial in trials if trial.gather_s is not None}
         if len(gathered) > 1 or (not gathered and alone.varies):
             return _busy(alone) if alone.varies else Reason(code="gathering_unclear")
     return None
+
+
+def _refilled(trials: Sequence[Evidence]) -> bool:
+    """Whether a refill test saw all that queued take the places of those that ended."""
+    return any(t.stage == "refill" and t.batching == "continuous" for t in trials)
 
 
 def _busy(alone: Alone) -> Reason:
@@ -193,20 +194,31 @@ def _agreed(trials: Sequence[Evidence]) -> Batching:
 def _confidence(
     trials: Sequence[Evidence], batching: Batching, baseline: Baseline, alone: Alone
 ) -> Confidence:
-    """High after two group tests and another test that agree; a step down for each limit."""
+    """Two group tests, and enough of other kinds, are high; a step down for each limit."""
     groups = sum(trial.stage == "group" for trial in trials)
     others = sum(trial.stage != "group" and trial.batching != "undetermined" for trial in trials)
     joined = all(t.reason.code == "joined_at_once" for t in trials if t.stage == "group")
     enough = groups > 1 and (joined or others > 1)
     confidence: Confidence = "high" if enough else "medium" if groups + others > 1 else "low"
     softened = any(t.batching == "undetermined" and _softens(t) for t in trials)
-    if softened or alone.requests < _ENOUGH_ALONE or _low(trials, batching, alone):
+    fleet = joined and _may_be_a_fleet(trials)
+    if softened or fleet or alone.requests < _ENOUGH_ALONE or _low(trials, batching, alone):
         confidence = "low"
     if batching == "dynamic" and sum(t.batching == "dynamic" for t in trials) < _REPEATED:
         confidence = _LOWER[confidence]
     if not baseline.streams:
         confidence = _LOWER[confidence]
     return _LOWER[confidence] if alone.varies else confidence
+
+
+def _may_be_a_fleet(trials: Sequence[Evidence]) -> bool:
+    """Whether servers that let nobody join, one idle for each request, would have done as well.
+
+    Those that have to wait in a slots test may, by chance, each wait at a server that is done soon;
+    all that queue in a refill test can hardly share the one server with the shorter request. Where
+    the longest rung was not long enough to make anybody wait, there is nothing more to be seen.
+    """
+    return not _refilled(trials) and max(trial.together for trial in trials) < LADDER[-1]
 
 
 def _low(trials: Sequence[Evidence], batching: Batching, alone: Alone) -> bool:

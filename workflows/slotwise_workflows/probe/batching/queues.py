@@ -51,7 +51,9 @@ def judge_slots(
 def judge_refill(
     samples: Sequence[Sample], measures: Measures, sizes: Refill, *, trial: int
 ) -> Evidence:
-    """Judge one refill test.
+    """Judge one refill test, by how its requests lay to one another.
+
+    `position` is noted for the reader; the verdict does not rest on it.
 
     Args:
         samples: In the order sent.
@@ -60,8 +62,8 @@ def judge_refill(
         trial: The trial's number.
 
     Returns:
-        The verdict on this trial: `continuous` if all were let in as soon as a slot was free,
-        `static` if only when the longest had ended.
+        The verdict on this trial: `continuous` if all that waited were let in as soon as a slot was
+        free, `static` if they began batch by batch, `serial` if by turn; else it is open.
     """
     reason = doubt(samples, measures.baseline, measures.alone)
     if reason is not None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,7 +108,7 @@ def test_without_a_stage_to_follow_how_it_batches_may_take_all() -> None:
     assert for_looking(plan, alone=True) == plan
     # 3 to begin with, one more alone, 8 x 7 of the group tests: 60 or 132 of 56 that rungs take.
     many = make_plan(trials=12, max_requests=200)
-    shown = {"url": "http://h", "api": "chat", "model": None, "has_key": False}
+    shown: dict[str, Any] = {"url": "http://h", "api": "chat", "model": None, "has_key": False}
     assert "up to 16 at once" in "".join(plan_text(many, **shown, cost=True))
     assert "up to 16 at once" in "".join(plan_text(many, **shown, replay="a log"))
     assert "up to 32 at once" in "".join(plan_text(many, **shown))

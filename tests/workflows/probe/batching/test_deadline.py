@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
 from slotwise_workflows.probe.batching.look import Found, look
+from slotwise_workflows.probe.model import Sample
 from slotwise_workflows.probe.plan import make_plan
+from slotwise_workflows.probe.stages import batching
+from slotwise_workflows.probe.tally import Tally
+from slotwise_workflows.probe.wire.preflight import Preflight
 from virtual_probe import Endpoint, Front
 from virtual_time import in_virtual_time
 
@@ -71,3 +77,28 @@ def test_a_pause_longer_than_the_time_left_is_not_begun() -> None:
     took, done, front, found = in_virtual_time(lambda: looked(SERVERS[2], 0.2))
     assert (took, done, front.sent) == (0.0, False, 1)
     assert found.requests == 3  # the first, and what it could have taken
+
+
+def test_its_requests_end_with_its_own_part_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cost stage may follow: then the connection's own deadline is that of both."""
+
+    @dataclass(frozen=True)
+    class Known:
+        deadline: float
+
+    seen: list[float] = []
+
+    async def ask(connection: Known, **_asked: object) -> Sample:
+        seen.append(connection.deadline)
+        raise asyncio.CancelledError
+
+    async def main() -> None:
+        first = await Front(SERVERS[0]).ask(stage="baseline", name="b", trial=0, tokens=32)
+        ready = Preflight(Known(420.0), None, first, 1)  # type: ignore[arg-type]
+        rng = np.random.default_rng(0)
+        with pytest.raises(asyncio.CancelledError):
+            await batching.find_out(ready, make_plan(), Tally(), rng, 300.0)
+
+    monkeypatch.setattr(batching, "ask", ask)
+    in_virtual_time(main)
+    assert seen == [300.0]

@@ -14,12 +14,13 @@ import typer
 from slotwise_cli import options
 from slotwise_cli.asking import api_key, confirm
 from slotwise_cli.console import Console, choose_language
-from slotwise_workflows.errors import NOT_ENOUGH_DATA, UsageError
+from slotwise_workflows.errors import NOT_ENOUGH_DATA, EndpointError, UsageError
 
 if TYPE_CHECKING:
     from slotwise_workflows.config import WorkloadFile
     from slotwise_workflows.given import Given
     from slotwise_workflows.pipeline import Look
+    from slotwise_workflows.probe import ProbeResult
     from slotwise_workflows.report import Branding
     from slotwise_workflows.traffic import ReadOptions, Traffic
 
@@ -194,10 +195,24 @@ def _look(
         plan, url=first.shown, api=first.api, model=None, has_key=key is not None, cost=True
     )
     confirm(lines, yes=yes, no_input=no_input, console=console)
-    return (
-        lambda traffic: look_and_measure(probe, plan, Wanted(like=traffic), api_key=key, seed=seed),
-        first.shown,
-    )
+
+    def look(traffic: Traffic) -> ProbeResult:
+        try:
+            return look_and_measure(probe, plan, Wanted(like=traffic), api_key=key, seed=seed)
+        except EndpointError as error:
+            raise EndpointError(
+                error.what, where=error.where, why=error.why, hint=_with_probe(error.hint)
+            ) from None
+
+    return look, first.shown
+
+
+def _with_probe(hint: str) -> str:
+    """What to do about an endpoint, here, where `probe`'s own options are not."""
+    if "--" not in hint:
+        return hint
+    how = "slotwise probe URL --output-dir DIR, then slotwise diagnose ... --probe DIR"
+    return f"{hint}, which `probe` takes: {how}"
 
 
 def _shown(words: Sequence[str], probe: str | None, shown: str) -> list[str]:

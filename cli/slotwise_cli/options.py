@@ -188,6 +188,7 @@ Probe = Annotated[
     typer.Option(
         "--probe",
         metavar="URL|DIR",
-        help="Look at the live endpoint as `probe` does, or take what that wrote into a directory.",
+        help="Look at the live endpoint as `probe` does, or take what that wrote into a directory. "
+        "A model, an API or limits: give them to `probe`, and its directory here.",
     ),
 ]

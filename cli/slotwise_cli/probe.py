@@ -146,6 +146,7 @@ def probe(
     from slotwise_workflows.probe import (
         Replayed,
         Wanted,
+        check_model,
         look_and_measure,
         make_plan,
         plan_text,
@@ -162,6 +163,7 @@ def probe(
         max_tokens=max_tokens_total,
         seconds=max_seconds,
     )
+    check_model(model)
     first = targets(url, api)[0]
     key = api_key(api_key_env)
     reading = read_options(

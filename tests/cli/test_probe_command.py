@@ -103,7 +103,7 @@ ECHOES = {
         "decompressed",
     ),
     "no JSON": (whole(LISTED), stream(CHUNK, KEY), "not that of an OpenAI"),
-    "an error event": (whole(LISTED), stream(CHUNK, ERROR), "told of an error"),
+    "an error event": (whole(LISTED), stream(CHUNK, ERROR), "error in place of tokens"),
     "cut": (whole(LISTED), stream(CHUNK), "ends in the middle"),
     "no token": (whole(LISTED), stream(LAST), "without a single token"),
     "a model named after it": (whole({"data": [{"id": KEY}]}), stream(CHUNK, LAST), ""),
@@ -202,6 +202,22 @@ def test_a_wrong_key_is_told_but_not_shown(cli_process: CliProcess, endpoint: st
         assert b"sk-wrong" not in done.stderr
 
 
+def test_what_diagnose_has_no_option_for_is_probes(
+    cli: Cli, echo: Callable[[str], str], log_file: Path, tmp_path: Path
+) -> None:
+    """It serves two models; `--model` is an option of `probe`, whose directory `diagnose` takes."""
+    words = ["--probe", echo("several models"), "--yes", "--quiet", "--output-dir", tmp_path / "o"]
+    done = cli("diagnose", log_file, *words)
+    assert done.code == 5
+    assert "--model, which `probe` takes: slotwise probe URL --output-dir DIR" in done.err
+    assert "--probe DIR" in done.err
+
+
+def test_a_hint_that_holds_here_stays_as_it_is(cli: Cli, log_file: Path, tmp_path: Path) -> None:
+    words = ["--probe", "http://127.0.0.1:9", "--yes", "--quiet", "--output-dir", tmp_path / "o"]
+    assert "--probe DIR" not in cli("diagnose", log_file, *words).err
+
+
 def test_who_is_not_there_leaves_no_directory(cli: Cli, tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text("output_tokens\n" + "5\n7\n" * 30)
@@ -229,6 +245,8 @@ def test_nothing_is_sent_unless_agreed(cli_process: CliProcess) -> None:
         (("https://user:pw@host", "--yes"), 2, "credentials"),
         (("ftp://host", "--yes"), 2, "URL"),
         (("http://h", "--yes", "--max-requests", 5), 2, "too few"),
+        (("http://h", "--yes", "--max-seconds", "inf"), 2, "no finite number"),
+        (("http://h", "--yes", "--model", "tiny-\udcff"), 2, "no UTF-8"),
         (("http://h", "--yes", "--api-key-env", "NOT_SET_ANYWHERE"), 2, "NOT_SET_ANYWHERE"),
     ],
 )

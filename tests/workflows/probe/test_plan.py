@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.announce import plan_text
+from slotwise_workflows.probe.budget import for_looking
 from slotwise_workflows.probe.model import Baseline
 from slotwise_workflows.probe.plan import (
     BASELINE_TOKENS,
@@ -73,6 +76,12 @@ def test_too_little_for_a_trial(limits: dict[str, int]) -> None:
         make_plan(trials=1, **limits)
 
 
+@pytest.mark.parametrize("seconds", [float("inf"), float("nan"), float("-inf")])
+def test_a_time_without_end_is_refused(seconds: float) -> None:
+    with pytest.raises(UsageError, match="--max-seconds is no finite number"):
+        make_plan(seconds=seconds)
+
+
 def test_the_plan_is_told() -> None:
     plan = make_plan()
     text = "\n".join(plan_text(plan, url="http://h/v1", api="chat", model="m", has_key=True))
@@ -90,6 +99,19 @@ def told(**limits: int) -> str:
     return "\n".join(
         plan_text(plan, url="http://h", api="chat", model=None, has_key=False, cost=True)
     )
+
+
+def test_without_a_stage_to_follow_how_it_batches_may_take_all() -> None:
+    """Of 200 requests 128 are for that where a cost stage follows; both are told as they are."""
+    plan = make_plan(max_requests=200)
+    assert for_looking(plan, alone=False).requests == 128
+    assert for_looking(plan, alone=True) == plan
+    # 3 to begin with, one more alone, 8 x 7 of the group tests: 60 or 132 of 56 that rungs take.
+    many = make_plan(trials=12, max_requests=200)
+    shown: dict[str, Any] = {"url": "http://h", "api": "chat", "model": None, "has_key": False}
+    assert "up to 16 at once" in "".join(plan_text(many, **shown, cost=True))
+    assert "up to 16 at once" in "".join(plan_text(many, **shown, replay="a log"))
+    assert "up to 32 at once" in "".join(plan_text(many, **shown))
 
 
 def test_only_what_the_limits_leave_room_for_is_told() -> None:

@@ -13,7 +13,7 @@ from slotwise_workflows.probe.plan import make_plan
 from slotwise_workflows.probe.session import look_and_measure
 from slotwise_workflows.probe.stages.replay import check_replay
 from slotwise_workflows.probe.wanted import Replayed, Wanted
-from slotwise_workflows.probe.wire.target import targets
+from slotwise_workflows.probe.wire.target import check_model, targets
 
 __all__ = [
     "Plan",
@@ -21,6 +21,7 @@ __all__ = [
     "Replayed",
     "Sample",
     "Wanted",
+    "check_model",
     "check_replay",
     "figures_of",
     "look_and_measure",

@@ -45,7 +45,7 @@ def plan_text(
         f" in at most {plan.seconds:g} s",
         f"  some alone to measure; {_times(plan.trials)} a long one ({plan.long_s:g} s or more, if"
         f" the limits allow) with {plan.shorts} short ones beside it",
-        *_queues(for_looking(plan)),
+        *_queues(for_looking(plan, alone=not cost and replay is None)),
         *(_cost(plan) if cost else []),
         *([f"  then {replay}"] if replay else []),
         "  the prompts are generated; nothing of yours is sent"

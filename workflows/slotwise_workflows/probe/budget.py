@@ -49,8 +49,15 @@ A plan that allows more than both gives what is beyond to the first; a replay ha
 """
 
 
-def for_looking(plan: Plan) -> Plan:
-    """The part of a plan for finding out how it batches; that comes first."""
+def for_looking(plan: Plan, *, alone: bool) -> Plan:
+    """The part of a plan for finding out how it batches; that comes first.
+
+    Args:
+        plan: Of the whole probe.
+        alone: Whether nothing comes after it: then it may use all.
+    """
+    if alone:
+        return plan
     whole = Budget.of(plan)
     beyond = whole.less(MEASURING.requests, [], MEASURING.seconds)
     usual = whole.at_most(LOOKING)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.model import Baseline, Plan, Sizes
 from slotwise_workflows.probe.wire.preflight import TRIES
@@ -53,8 +55,13 @@ def make_plan(
         The plan.
 
     Raises:
-        UsageError: Not even one group test fits.
+        UsageError: Not even one group test fits, or the seconds are not finite.
     """
+    if not (seconds is None or math.isfinite(seconds)):
+        raise UsageError(
+            "--max-seconds is no finite number",
+            hint=f"Give seconds; {MOST_SECONDS:g} if left out",
+        )
     max_requests = MOST_REQUESTS if max_requests is None else max_requests
     max_tokens = MOST_TOKENS if max_tokens is None else max_tokens
     per_trial = SHORTS + 1

@@ -32,7 +32,7 @@ from slotwise_workflows.probe.tally import Tally
 from slotwise_workflows.probe.wanted import Replayed, Wanted
 from slotwise_workflows.probe.wire.client import new_client
 from slotwise_workflows.probe.wire.preflight import Preflight, preflight
-from slotwise_workflows.probe.wire.target import targets
+from slotwise_workflows.probe.wire.target import check_model, targets
 from slotwise_workflows.result import Reason
 
 OnProgress = Callable[[int, int], None]
@@ -68,12 +68,13 @@ def look_and_measure(
         Everything found; ``interrupted`` where Ctrl-C or the plan's time ended it early.
 
     Raises:
-        UsageError: The URL, the key or the window of the replay cannot be used.
+        UsageError: The URL, the key, the model's name or the window of the replay cannot be used.
         EndpointError: The endpoint cannot be reached or does not answer the first request.
         InputError: The log to be replayed has no arrival times.
         MissingExtraError: The replay is to be sent by several processes, and Ray is not installed.
         KeyboardInterrupt: Ctrl-C came before there was anything to judge.
     """
+    check_model(model)
     if wanted.replay is not None:
         check_replay(wanted.replay, plan)  # before anything is spent
     rng = np.random.default_rng(seed)
@@ -116,7 +117,7 @@ async def _stages(
     def left() -> Budget:
         return Budget.of(plan).less(tally.requests, tally.samples, loop.time() - begin)
 
-    looking = for_looking(plan) if wanted.cost or wanted.replay is not None else plan
+    looking = for_looking(plan, alone=not wanted.cost and wanted.replay is None)
     found = await find_out(ready, looking, tally, rng, begin + looking.seconds)
     cost: CostRun | Reason | None = None
     replay: ReplayRun | ToSpread | Reason | None = None

@@ -119,6 +119,20 @@ def test_it_gives_up_after_failures_and_keeps_what_it_has(bench: Any, loop: str)
     assert sum(not sample.answered for sample in sent.samples) >= 3
 
 
+@pytest.mark.parametrize("how", [{"give_up_after": 1}, {"stop_ns": round(5e9)}])
+def test_it_waits_for_no_instant_after_its_end(bench: Any, how: dict[str, int]) -> None:
+    """The second request is due after an hour; by then nothing more would be sent."""
+
+    async def work(client: Client) -> tuple[Sent, int]:
+        sent = await open_loop(client, planned([10] * 2), np.array([0.0, 3600.0]))
+        return sent, client.clock()
+
+    refusing = endpoint(bench, fault=lambda _number: "rate_limited")
+    sent, end_ns = bench.run(refusing, work, **how)
+    assert (len(sent.samples), sent.unsent) == (1, 1)
+    assert end_ns <= how.get("stop_ns", sent.samples[0].end_ns)
+
+
 def test_nothing_is_sent_after_its_time(bench: Any) -> None:
     requests = planned([10] * 20)
     sent: Sent = bench.run(
@@ -156,10 +170,15 @@ def test_waiting_never_ends_early_and_spins_only_at_the_end() -> None:
         slept.append(seconds)
         now += max(10_000, -(-round(seconds * 1e9) // 16_000_000) * 16_000_000)
 
+    async def asleep(waiting: Any, seconds: float) -> None:
+        waiting.close()
+        await tick(seconds)
+
     async def wait() -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(asyncio, "sleep", tick)
-            await until(100_000_000, lambda: now, 0.02)
+            patch.setattr(asyncio, "wait_for", asleep)
+            await until(100_000_000, lambda: now, 0.02, asyncio.Event())
 
     asyncio.run(wait())
     assert 100_000_000 <= now < 100_020_000

@@ -19,6 +19,7 @@ from slotwise_workflows.errors import UsageError
 from slotwise_workflows.probe.load.client_report import client_report
 from slotwise_workflows.probe.load.model import Planned, Schedule, Sent
 from slotwise_workflows.probe.load.spread import (
+    _heard,
     merged,
     split,
 )
@@ -211,3 +212,34 @@ def test_what_several_saw_is_told_as_one() -> None:
     assert whole.client.most_in_flight == 7
     assert whole.client.bottleneck == ["loop_lag", "worker_lost"]
     assert merged([part([0.0], 3, 0)]).client.bottleneck == []
+
+
+def test_all_workers_have_until_the_same_instant() -> None:
+    """The first two are lost; the time for them is spent once, and the third one is heard."""
+    own = Sent([], client_report(
+        delays_ns=[], lags_ns=[], wall_ns=1, busy_ns=0, most_in_flight=0, held_back=0
+    ), 0)  # fmt: skip
+    waited: list[float] = []
+
+    class Lost(Exception):  # noqa: N818 - as Ray names its own
+        pass
+
+    class Ray:
+        class exceptions:  # noqa: N801 - a module of Ray's
+            RayActorError = Lost
+
+        @staticmethod
+        def wait(running: list[str], *, num_returns: int, timeout: float) -> Any:
+            waited.append(timeout)
+            assert num_returns == len(running)
+            return ["died", "sent"], ["silent"]
+
+        @staticmethod
+        def get(reference: str) -> tuple[Sent, int]:
+            assert reference != "silent", "it would be waited for without end"
+            if reference == "died":
+                raise Lost
+            return own, 7
+
+    assert _heard(Ray, ["silent", "died", "sent"], 7, 30.0) == [None, None, own]
+    assert waited == [30.0]

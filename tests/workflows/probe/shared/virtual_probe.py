@@ -78,6 +78,8 @@ class Front:
         self.gate = asyncio.Semaphore(endpoint.cap or 1_000_000)
         self.turn = 0
         self.answered = 0
+        self.sent = 0
+        self.deadline = float("inf")
         if endpoint.load:
             self.tasks.append(asyncio.create_task(self.others()))
 
@@ -115,6 +117,24 @@ class Front:
         trial: int,
         tokens: int,
         on_first_token: Callable[[], None] = lambda: None,
+    ) -> Sample:
+        """Gives a request up at the deadline, as the client does."""
+        loop = asyncio.get_running_loop()
+        self.sent += 1
+        sent = loop.time()
+        try:
+            async with asyncio.timeout_at(self.deadline):
+                return await self.answer(stage, name, trial, tokens, on_first_token)
+        except TimeoutError:
+            return sample(stage, name, trial, tokens, sent, [], loop.time(), fault="timeout")
+
+    async def answer(
+        self,
+        stage: Stage,
+        name: str,
+        trial: int,
+        tokens: int,
+        on_first_token: Callable[[], None],
     ) -> Sample:
         endpoint = self.endpoint
         loop = asyncio.get_running_loop()
@@ -229,7 +249,7 @@ def sample(
         end_ns=ns(end),
         chunks=len(set(seen)),
         streamed=True,
-        status=200 if seen else 429,
+        status=200 if seen else 429 if fault == "rate_limited" else None,
         prompt_tokens=40,
         output_tokens=made if usage and seen else None,
         finish_reason=("length" if made == tokens else "stop") if seen else None,
@@ -245,12 +265,8 @@ async def whole_probe(endpoint: Endpoint, plan: Plan) -> tuple[Found, Conclusion
     await asyncio.sleep(1.0)  # others are there before
     first = await front.ask(stage="baseline", name="baseline", trial=0, tokens=32)
     found = Found(first)
-    deadline = asyncio.get_running_loop().time() + plan.seconds
-    try:
-        async with asyncio.timeout_at(deadline):
-            await look(front.ask, plan, found, deadline=deadline)
-    except TimeoutError:
-        pass  # what is done is judged
+    front.deadline = asyncio.get_running_loop().time() + plan.seconds
+    await look(front.ask, plan, found, deadline=front.deadline)
     front.stop()
     baseline, alone = found.baseline, found.summary
     found.trials = found.judged

@@ -379,6 +379,18 @@ def test_a_stream_under_another_name_is_read_as_one(
     assert (sample.fault, sample.streamed, sample.chunks) == (None, True, 2)
 
 
+@pytest.mark.parametrize("begin", [b"", b"\n", b"\xef\xbb\xbf", b"\xef\xbb\xbf\r\n", b": ping\n\n"])
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7])
+def test_its_pieces_do_not_matter(follow: Follow, begin: bytes, size: int) -> None:
+    body = begin + token() + token()
+    pieces = [(0.1, body[at : at + size]) for at in range(0, len(body), size)]
+    sample = follow([*pieces, (1.0, END + DONE)], {"content-type": "text/plain"})
+    assert (sample.fault, sample.streamed, sample.chunks) == (None, True, 2)
+    assert sample.first_token_ns is not None
+    assert sample.last_token_ns is not None
+    assert sample.first_token_ns < sample.last_token_ns
+
+
 @pytest.mark.parametrize(
     ("sent", "kept"),
     [

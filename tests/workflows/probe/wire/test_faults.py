@@ -30,7 +30,7 @@ def caused(error: Exception, cause: Exception) -> Exception:
         (httpx.ConnectError("all attempts failed"), "unreachable"),
         (caused(httpx.ConnectError("x"), ssl.SSLCertVerificationError("bad")), "tls"),
         (caused(httpx.ConnectError("x"), socket.gaierror(-2, "unknown")), "name_unknown"),
-        (httpx.ConnectTimeout("x"), "timeout"),
+        (httpx.ConnectTimeout("x"), "connect_timeout"),
         (httpx.ReadTimeout("x"), "timeout"),
         (TimeoutError(), "timeout"),
         (httpx.RemoteProtocolError("peer closed connection without"), "connection_lost"),
@@ -53,6 +53,12 @@ def test_every_status_has_a_class(status: int) -> None:
         error = endpoint_error(fault, where="http://h/v1", status=status)
         assert str(error).startswith("http://h/v1: the endpoint")
         assert f"HTTP {status}" in str(error)
+
+
+def test_only_what_the_probe_itself_gave_up_is_a_timeout() -> None:
+    """By that its end is told: neither a connection refused so nor an answer says so."""
+    assert fault_of_status(408) == "request_timeout"
+    assert "timeout" not in {fault_of_status(status) for status in range(100, 600)}
 
 
 def test_sentences_are_single_lines() -> None:

@@ -295,6 +295,16 @@ def test_several_models(serve: Serve, fly: Fly, model: str | None) -> None:
         assert (found.endpoint.model, found.endpoint.kind) == ("b", "vllm")
 
 
+@pytest.mark.parametrize(
+    ("key", "model"), [("x", "mixtral-test"), ("test", "mixtral-test"), ("mixtral-test", None)]
+)
+def test_a_model_vanishes_for_the_key_in_its_name_but_not_for_a_dummy(
+    serve: Serve, fly: Fly, key: str, model: str | None
+) -> None:
+    server = serve(**FAST, faults={"models": ("mixtral-test",)})
+    assert fly(server.url, key=key).endpoint.model == model
+
+
 @pytest.mark.parametrize(("model", "sent"), [(None, 0), ("m", 1)])
 def test_a_wrong_key_is_told_by_the_list_of_models(
     serve: Serve, fly: Fly, model: str | None, sent: int

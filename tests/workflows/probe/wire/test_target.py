@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slotwise_workflows.errors import UsageError
-from slotwise_workflows.probe.wire.target import targets
+from slotwise_workflows.probe.wire.target import check_model, targets
 
 
 @pytest.mark.parametrize(
@@ -99,6 +99,14 @@ def test_a_url_and_an_api_that_contradict() -> None:
 def test_where_a_servers_own_pages_are(url: str, host: str, root: str) -> None:
     target = targets(url, "auto")[0]
     assert (target.host, target.root) == (host, root)
+
+
+def test_a_name_that_is_no_text_cannot_be_sent() -> None:
+    """As the command line hands on a byte 0xff."""
+    with pytest.raises(UsageError, match="no UTF-8"):
+        check_model(b"tiny-\xff".decode("utf-8", "surrogateescape"))
+    for name in (None, "", "tiny", "モデル"):
+        check_model(name)
 
 
 def test_an_azure_deployment_names_its_model_and_needs_a_version() -> None:

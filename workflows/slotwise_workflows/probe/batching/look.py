@@ -126,11 +126,7 @@ class _Tests:
         """One group test and what goes with it; False if the probe should end."""
         await self.one_alone(groups=left + 1)
         self._size()
-        long_s = self.sizes.long * self.found.baseline.seconds_per_token
-        if asyncio.get_running_loop().time() + long_s >= self.deadline:
-            self.late = True
-            return False
-        if not await self._group():
+        if not self._in_time(self.sizes.long) or not await self._group():
             return False
         if self.found.trials[-1].reason.code in _FINAL:
             return False
@@ -143,11 +139,15 @@ class _Tests:
         """One request more alone, if it fits beside the group tests to come."""
         if self.late or not self._fits(1, tokens, groups=groups):
             return
-        await asyncio.sleep(max(_PAUSE_S, _PAUSE_TTFTS * self.found.baseline.ttft_s))
+        pause_s = max(_PAUSE_S, _PAUSE_TTFTS * self.found.baseline.ttft_s)
+        if not self._in_time(tokens, after_s=pause_s):
+            return
+        await asyncio.sleep(pause_s)
         self._spend(1, tokens)
         name = f"alone-{len(self.found.alone) + 1}"
         sample = await self.ask(stage="baseline", name=name, trial=0, tokens=tokens)
         self.found.alone.append(sample)
+        self._in_time()
 
     def _size(self) -> None:
         """Sizes the next group test, by the last long one's pace: some slow down as they grow."""
@@ -174,6 +174,8 @@ class _Tests:
             burst = size_burst(requests, self.found.summary, tokens_left=share)
             if burst is None or not self._fits(requests, burst.total, groups=left):
                 return True
+            if not self._in_time(max(burst.tokens), after_s=burst.offsets_s[-1]):
+                return False
             trial = self._next()
             self._spend(requests, burst.total)
             samples = await slots_trial(self.ask, burst, trial=trial)
@@ -205,6 +207,8 @@ class _Tests:
         )
         if sizes is None or not self._fits(slots + 1 + QUEUED, sizes.total, groups=left):
             return True
+        if not self._in_time(sizes.plug + max(sizes.members)):
+            return False
         trial = self._next()
         self._spend(sizes.requests, sizes.total)
         samples = await refill_trial(self.ask, sizes, trial=trial)
@@ -214,15 +218,24 @@ class _Tests:
         return len(self.found.trials) + 1
 
     def _keep(self, samples: list[Sample], judge: Judge) -> bool:
-        """Adds a trial, unless the deadline cut it short."""
-        if asyncio.get_running_loop().time() >= self.deadline:
-            self.late = True
-            if any(sample.fault == "timeout" for sample in samples):
-                return False
+        """Adds a trial, unless the deadline cut it short; False if the time is up."""
+        in_time = self._in_time()
+        if not in_time and any(sample.fault == "timeout" for sample in samples):
+            return False
         self.found.judges.append(judge)
         self.found.samples[self._next()] = samples
         self.found.trials.append(judge(self.found.measures))
-        return True
+        return in_time
+
+    def _in_time(self, tokens: int = 0, *, after_s: float = 0.0) -> bool:
+        """Whether there is time for a request of so many tokens that nothing makes wait.
+
+        Once there is not, the probe is late: what it sent now would only be cut short.
+        """
+        needed_s = after_s + tokens * self.found.baseline.seconds_per_token
+        if asyncio.get_running_loop().time() + needed_s >= self.deadline:
+            self.late = True
+        return not self.late
 
     def _spend(self, requests: int, tokens: int) -> None:
         self.found.requests += requests

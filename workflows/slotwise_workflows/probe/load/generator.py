@@ -10,6 +10,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from slotwise_sim.workload import Floats
@@ -107,7 +108,7 @@ async def open_loop(
     async def dispatch() -> None:
         async with asyncio.TaskGroup() as answers:
             for index in sorted(range(len(requests)), key=due_ns.__getitem__):
-                await until(due_ns[index], client.clock, client.spin_s)
+                await state.due(due_ns[index])
                 if not await state.enter():
                     break
                 answers.create_task(
@@ -141,7 +142,7 @@ async def closed_loop(
         due_ns = begin_ns
         for offset, (planned, thought) in enumerate(zip(own, thoughts, strict=True)):
             due_ns += round(thought * 1e9)
-            await until(due_ns, client.clock, client.spin_s)
+            await state.due(due_ns)
             if not await state.enter():
                 return
             due_ns = (await state.one(first + offset, planned, due_ns, scheduled=False)).end_ns
@@ -157,14 +158,18 @@ async def closed_loop(
     return await _watched(state, everybody)
 
 
-async def until(instant_ns: int, clock: Clock, spin_s: float) -> None:
-    """Waits for an instant of a clock: asleep until shortly before, then awake.
+async def until(instant_ns: int, clock: Clock, spin_s: float, over: asyncio.Event) -> None:
+    """Waits for an instant of a clock: asleep until shortly before, then awake; or until it's over.
 
     While awake it yields at every turn, so that answers are stamped meanwhile.
     """
     spin_ns = round(spin_s * 1e9)
-    while (left_ns := instant_ns - clock()) > 0:
-        await asyncio.sleep(max(0, left_ns - spin_ns) / 1e9)
+    while (left_ns := instant_ns - clock()) > 0 and not over.is_set():
+        if left_ns <= spin_ns:
+            await asyncio.sleep(0)
+            continue
+        with suppress(TimeoutError):
+            await asyncio.wait_for(over.wait(), (left_ns - spin_ns) / 1e9)
 
 
 @dataclass(slots=True)
@@ -179,10 +184,17 @@ class _State:
     most: int = 0
     held_back: int = 0
     failed: int = 0
+    gave_up: asyncio.Event = field(default_factory=asyncio.Event)
     room: asyncio.Semaphore = field(init=False)
 
     def __post_init__(self) -> None:
         self.room = asyncio.Semaphore(self.client.max_in_flight)
+
+    async def due(self, instant_ns: int) -> None:
+        """Waits for an instant, or for the end, whichever comes first."""
+        stop_ns = self.client.stop_ns
+        first_ns = instant_ns if stop_ns is None else min(instant_ns, stop_ns)
+        await until(first_ns, self.client.clock, self.client.spin_s, self.gave_up)
 
     async def enter(self) -> bool:
         """Waits until one more may be in flight; False if none may be sent any more."""
@@ -203,9 +215,8 @@ class _State:
     @property
     def over(self) -> bool:
         """Whether too many failed, or the time is up."""
-        limit, stop_ns = self.client.give_up_after, self.client.stop_ns
-        failed = limit is not None and self.failed >= limit
-        return failed or (stop_ns is not None and self.client.clock() >= stop_ns)
+        stop_ns = self.client.stop_ns
+        return self.gave_up.is_set() or (stop_ns is not None and self.client.clock() >= stop_ns)
 
     async def one(self, index: int, planned: Planned, due_ns: int, *, scheduled: bool) -> Sample:
         self.delays_ns.append(max(0, self.client.clock() - due_ns))
@@ -217,6 +228,8 @@ class _State:
             sample = sample.model_copy(update={"scheduled_ns": due_ns})
         self.samples[index] = sample
         self.failed += not sample.answered
+        if self.client.give_up_after is not None and self.failed >= self.client.give_up_after:
+            self.gave_up.set()
         self.client.on_sample(sample)
         return sample
 

@@ -27,7 +27,7 @@ OnSeen = Callable[[int, Sequence[Sample]], None]
 _LEAD_S = 0.5  # from the last word with the workers to the common start
 _READY_S = 120.0
 _HEARD_S = 30.0  # beyond the end of its time: then a worker is taken for lost
-_SO_FAR_S = 10.0  # for a worker that is asked amid its work
+_SO_FAR_S = 10.0  # for all workers, asked amid their work
 _OWN = {"client", "clock", "deadline"}  # of a connection: each process has its own
 
 
@@ -181,14 +181,20 @@ def _clock_of(ray: Any, actor: Any, key_variable: str | None) -> tuple[int, int]
 def _heard(ray: Any, running: Sequence[Any], start_ns: int, patience_s: float) -> list[Sent | None]:
     """What each worker saw, by this process's clock; None of one that was lost.
 
+    All have until the same instant.
+
     Raises:
         SlotwiseError: Every one was.
     """
     seen: list[Sent | None] = []
+    ended, _ = ray.wait(list(running), num_returns=len(running), timeout=patience_s)
     for number, reference in enumerate(running, start=1):
+        if reference not in ended:
+            seen.append(None)
+            continue
         try:
-            sent, own_start_ns = ray.get(reference, timeout=patience_s)
-        except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
+            sent, own_start_ns = ray.get(reference)
+        except ray.exceptions.RayActorError:
             seen.append(None)
             continue
         samples = _moved(sent.samples, number, start_ns - own_start_ns)
@@ -202,9 +208,12 @@ def _so_far(ray: Any, actors: Sequence[Any], start_ns: int) -> tuple[int, list[S
     """What the workers have sent amid their work, and what was answered."""
     requests, samples = 0, list[Sample]()
     asked = [actor.so_far.remote() for actor in actors]
+    told, _ = ray.wait(asked, num_returns=len(asked), timeout=_SO_FAR_S)
     for number, reference in enumerate(asked, start=1):
+        if reference not in told:
+            continue
         with suppress(ray.exceptions.RayError):  # one that is lost has nothing to hand over
-            sent, answered, own_start_ns = ray.get(reference, timeout=_SO_FAR_S)
+            sent, answered, own_start_ns = ray.get(reference)
             requests += sent
             samples += _moved(answered, number, start_ns - own_start_ns)
     return requests, samples

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -37,7 +38,8 @@ async def find_out(
         asyncio.CancelledError: It was interrupted before there was anything to judge.
     """
     found = Found(ready.sample)
-    stopped = await _look(_asking(ready.connection, tally, rng), plan, found, deadline)
+    looking = replace(ready.connection, deadline=deadline)  # earlier than that of the whole probe
+    stopped = await _look(_asking(looking, tally, rng), plan, found, deadline)
     return _judged(ready, plan, found, tally, stopped)
 
 

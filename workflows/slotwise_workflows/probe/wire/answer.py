@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import zlib
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
@@ -23,6 +24,7 @@ _BASE_BYTES = 1 << 20
 _BYTES_PER_TOKEN = 16 << 10
 _LONGEST_REFUSAL = 64 << 10
 _INFLATED_AT_ONCE = 64 << 10
+_LOOKED_AT = 256
 
 
 class Answer:
@@ -87,15 +89,16 @@ class Answer:
         now_ns = self.clock()
         async with aclosing(stamped(response, self.clock)) as chunks:
             async for now_ns, chunk in chunks:
-                if size == 0 and kind != "application/json" and _begins_like_events(chunk):
-                    stream = EventStream()
                 size += len(chunk)
                 if size > self._largest:
                     self.fail("too_large")
                     return
                 if stream is None:
+                    unsure = kind != "application/json" and len(_head(body)) < _LONGEST_FIELD
                     body += chunk
-                elif self._take_events(stream.feed(chunk), now_ns):
+                    if unsure and _head(body).startswith(_FIELDS):
+                        stream, chunk = EventStream(), bytes(body)
+                if stream is not None and self._take_events(stream.feed(chunk), now_ns):
                     return
         if stream is None:
             # A server that does not know `stream`: only when all of it was there can be seen.
@@ -260,6 +263,11 @@ def _inflated(inflate: zlib._Decompress, raw: bytes) -> Iterator[bytes]:
         raw = inflate.unconsumed_tail
 
 
-def _begins_like_events(chunk: bytes) -> bool:
-    """Some proxies pass a stream of events on under another name."""
-    return chunk.lstrip().startswith((b"data:", b"event:", b":"))
+_FIELDS = (b"data:", b"event:", b":")
+"""How events begin, which some proxies pass on under another content type."""
+_LONGEST_FIELD = max(map(len, _FIELDS))
+
+
+def _head(body: bytearray) -> bytes:
+    """The first bytes that are not blank, whatever the pieces they came in."""
+    return bytes(body[:_LOOKED_AT]).removeprefix(codecs.BOM_UTF8).lstrip()

@@ -19,9 +19,17 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
         "no secure connection: the endpoint's certificate or TLS version is not accepted",
         "Check the address, and http or https; for a private authority set SSL_CERT_FILE",
     ),
+    "connect_timeout": (
+        "the endpoint takes no connection in time",
+        "Check the address and the port, and what lies between: a firewall",
+    ),
     "timeout": (
         "the endpoint did not answer in time",
         "Check http or https and the port; or try again when it is less busy",
+    ),
+    "request_timeout": (
+        "the endpoint gave the request up as too slow",
+        "Look at what lies between: a proxy; or try again when it is less busy",
     ),
     "connection_lost": (
         "the endpoint closed the connection in the middle of an answer",
@@ -66,7 +74,7 @@ def fault_of_status(status: int) -> str | None:
     if 300 <= status < 400:
         return "redirect"
     known = {401: "unauthorized", 403: "unauthorized", 404: "not_found", 405: "not_found"}
-    known |= {408: "timeout", 429: "rate_limited"}
+    known |= {408: "request_timeout", 429: "rate_limited"}
     return known.get(status, "server_error" if status >= 500 else "rejected")
 
 
@@ -74,6 +82,8 @@ def fault_of_exception(error: Exception) -> str:
     """The class of what the HTTP client raised."""
     if isinstance(error, EventTooLong):
         return "too_large"
+    if isinstance(error, httpx.ConnectTimeout):
+        return "connect_timeout"
     if isinstance(error, (httpx.TimeoutException, TimeoutError)):
         return "timeout"
     if isinstance(error, httpx.DecodingError):

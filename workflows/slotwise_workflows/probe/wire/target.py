@@ -103,6 +103,20 @@ def targets(url: str, api: Literal["auto", "chat", "completions"]) -> tuple[Targ
     return tuple(Target(a, f"{base}/{PATHS[a]}{query}", f"{base}/models{query}") for a in wanted)
 
 
+def check_model(name: str | None) -> None:
+    """Refuses a model's name that cannot be sent.
+
+    Raises:
+        UsageError: It holds bytes that are no text, as a shell may pass them on.
+    """
+    try:
+        (name or "").encode()
+    except UnicodeEncodeError:
+        raise UsageError(
+            "the model's name holds bytes that are no UTF-8", hint="Give --model as UTF-8"
+        ) from None
+
+
 def _usual_path(host: str) -> str:
     product = product_of_host(host)
     return "/openai/v1" if product is not None and product.kind == "azure" else "/v1"

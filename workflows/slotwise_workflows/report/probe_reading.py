@@ -13,7 +13,9 @@ def verdict(probe: ProbeFigures, words: Words) -> str:
 
 def because(reason: Reason, words: Words) -> str:
     """What was seen, or what keeps it from being told."""
-    return words.sentence("probe_reason", reason.code, reason.numbers)
+    fault = f"fault.{reason.numbers.get('fault')}"
+    told = {"fault": words(fault)} if fault in words.table else {}
+    return words.sentence("probe_reason", reason.code, {**reason.numbers, **told})
 
 
 def findings(probe: ProbeFigures, words: Words) -> list[str]:

@@ -106,7 +106,7 @@ def test_dialects(serve: Serve, dialect: dict[str, object]) -> None:
         ({"fail": {1: 402}}, "rejects", "HTTP 402"),
         ({"chat": False, "completions": False}, "no such API", "HTTP 404"),
         ({"models": ("a", "b")}, "serves 2 models: a, b", ""),
-        ({"error_after": 3}, "told of an error", ""),
+        ({"error_after": 3}, "answers with an error in place of tokens", ""),
         ({"drop_after": 3}, "ends in the middle", ""),
     ],
 )

@@ -143,7 +143,9 @@ def test_options_go_before_the_workload_file(cli: Cli, tmp_path: Path) -> None:
         "language": "ja",
         "formats": ["md"],
         "client": "Other",
-        "prepared_by": "",
+        **dict.fromkeys(("prepared_by", "date", "document_number", "confidential"), ""),
+        "accent": "#0b6b7d",
+        "logo": "",
         "notes": "",
         "actions": [],
     }

@@ -37,6 +37,7 @@ def until(done: Any, seconds: float = 90.0) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for another process")
 @pytest.mark.parametrize(("requests", "judged"), [(3, False), (13, True)])
 def test_ctrl_c_keeps_what_was_done(

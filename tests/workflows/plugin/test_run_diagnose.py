@@ -42,7 +42,8 @@ def _log(path: Path, requests: int, *, even: bool = False) -> None:
 def diagnosis(hosted_run: HostedRun, monkeypatch: pytest.MonkeyPatch) -> HostedRun:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767261600")
     _log(hosted_run.folder / "log.csv", 300)
-    hosted_run.inputs = {"traffic_log": "log.csv", "slots": 8, "ms_per_token": 8, "client": "甲社"}
+    told = {"traffic_log": "log.csv", "slots": 8, "ms_per_token": 8, "client": "甲社"}
+    hosted_run.inputs = {**told, "pdf": True}  # all that the manifest declares
     return hosted_run
 
 
@@ -76,7 +77,7 @@ def test_a_run_as_the_manifest_declares_it(
     steps = [event["step"] for event in events if event["event"] == "step.started"]
     assert steps == ["read", "diagnose", "report"]
     ids = [event["id"] for event in events if event["event"] == "artifact"]
-    declared = [item["id"] for item in DIAGNOSE["artifacts"] if item["id"] != "report_pdf"]
+    declared = [item["id"] for item in DIAGNOSE["artifacts"]]
     assert set(ids) == set(declared)
     written = {
         path.relative_to(diagnosis.output_dir).as_posix()
